@@ -1,0 +1,229 @@
+"""The kinds of event, one small class each, and the tagged union of them all.
+
+An event says what happened and never changes. Long texts are not in it: the fields a class lists in `stored` hold
+digests of texts that are stored once, by content. Whatever kernelgen knows it folds from these (`kernelgen.state`, `freeze`, `champions`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, TypeAdapter
+
+from kernelgen.config import Frozen
+from kernelgen.records import Constraint, Digest, Id, Level, Retraction, Usage, Verdict
+
+
+class EventBase(Frozen):
+    """Base of the kinds."""
+
+    stored: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold a digest, or a dict of digests, of stored texts."""
+
+
+class ConstraintAdded(EventBase):
+    """A line of the constraint file was first used."""
+
+    kind: Literal["constraint_added"] = "constraint_added"
+    constraint: Constraint
+    line: Digest
+    """Of the line's text as it stands in the file."""
+
+
+class ConstraintRetracted(EventBase):
+    """A retraction line of the constraint file was first used."""
+
+    kind: Literal["constraint_retracted"] = "constraint_retracted"
+    retraction: Retraction
+    line: Digest
+    """Of the line's text as it stands in the file."""
+
+
+class ProfileImported(EventBase):
+    """A profile was imported."""
+
+    stored: ClassVar[tuple[str, ...]] = ("profile", "raw")
+    kind: Literal["profile_imported"] = "profile_imported"
+    target: str
+    hardware: str
+    shape: str
+    profile: Digest
+    """Of the Profile record."""
+    raw: Digest
+    """Of the raw metrics."""
+
+
+class ChampionNamed(EventBase):
+    """A kernel became the one to beat: imported by a user, or promoted at L4."""
+
+    stored: ClassVar[tuple[str, ...]] = ("champion",)
+    kind: Literal["champion_named"] = "champion_named"
+    target: str
+    hardware: str
+    champion_id: Id
+    origin: Literal["imported", "promoted"]
+    champion: Digest
+    """Of the Champion record."""
+
+
+class RegionFrozen(EventBase):
+    """No more candidates for this target on this hardware, until unfrozen."""
+
+    kind: Literal["region_frozen"] = "region_frozen"
+    target: str
+    hardware: str
+    why: str
+
+
+class RegionUnfrozen(EventBase):
+    """Candidates again."""
+
+    kind: Literal["region_unfrozen"] = "region_unfrozen"
+    target: str
+    hardware: str
+    why: str
+
+
+class GenerationRequested(EventBase):
+    """All that a generation depends on, before the model is asked. Digests name stored texts."""
+
+    stored: ClassVar[tuple[str, ...]] = ("config", "constraint_set", "ask", "program", "messages")
+    kind: Literal["generation_requested"] = "generation_requested"
+    iteration_id: Id
+    target: str
+    hardware: str
+    state: int
+    chosen_by: Literal["vector", "user"]
+    lm: str
+    """Name of the lm choice."""
+    program_name: str
+    """Name of the program."""
+    config: Digest
+    """The resolved GenerateConfig."""
+    overrides: tuple[str, ...]
+    """The overrides of the command line that led to it."""
+    constraint_set: Digest
+    """JSON list of the ids of all constraints active then."""
+    selection_digest: Digest
+    """The Selection made of them."""
+    ask: dict[str, Digest]
+    """The records of the Ask by field name, its selection aside: that is made again from the constraint set."""
+    program: Digest
+    """The Program record."""
+    messages: Digest
+    """JSON list of {role, content}."""
+    model: str
+    """The model asked."""
+    parameters: str
+    """Canonical JSON of the sampling parameters."""
+    versions: str
+    """Canonical JSON: kernelgen, python, dspy."""
+
+
+class GenerationRefused(EventBase):
+    """A request was refused before the model was asked."""
+
+    kind: Literal["generation_refused"] = "generation_refused"
+    target: str
+    hardware: str
+    state: int | None
+    reason: str
+    overrides: tuple[str, ...]
+
+
+class ReplyReceived(EventBase):
+    """A model's raw answer, appended before it is parsed."""
+
+    stored: ClassVar[tuple[str, ...]] = ("messages", "text")
+    kind: Literal["reply_received"] = "reply_received"
+    iteration_id: Id
+    target: str
+    hardware: str
+    attempt: int
+    """1 for the first answer."""
+    messages: Digest
+    """What was asked in this attempt."""
+    request_key: Digest
+    """Of model, parameters and messages: what `lm=recorded` looks up."""
+    text: Digest
+    """The answer."""
+    model: str
+    finish_reason: str
+    usage: Usage
+
+
+class GenerationFailed(EventBase):
+    """A generation ended without a candidate."""
+
+    kind: Literal["generation_failed"] = "generation_failed"
+    iteration_id: Id
+    target: str
+    hardware: str
+    state: int
+    cause: Literal["no_play", "unusable_reply", "model_error", "interrupted"]
+    reason: str
+
+
+class CandidateGenerated(EventBase):
+    """A reply became a candidate; its files are stored here first and then written to the out folder."""
+
+    stored: ClassVar[tuple[str, ...]] = ("files",)
+    kind: Literal["candidate_generated"] = "candidate_generated"
+    iteration_id: Id
+    target: str
+    hardware: str
+    state: int
+    attempt: int
+    """The reply it came from."""
+    hypothesis: str
+    configs: str
+    """Canonical JSON of the autotune configs."""
+    honoured: tuple[Id, ...]
+    overridden: tuple[Id, ...]
+    left_out: int
+    """How many constraints did not fit the budget."""
+    out: str
+    """The out folder, absolute."""
+    files: dict[str, Digest]
+    """Path relative to the out folder, and the content's digest; the candidate itself first."""
+
+
+class VerdictReached(EventBase):
+    """A candidate was judged."""
+
+    kind: Literal["verdict_reached"] = "verdict_reached"
+    iteration_id: Id
+    target: str
+    hardware: str
+    state: int
+    verdict: Verdict
+    highest: Level | None
+    """Highest level passed."""
+
+
+Event = Annotated[
+    ConstraintAdded
+    | ConstraintRetracted
+    | ProfileImported
+    | ChampionNamed
+    | RegionFrozen
+    | RegionUnfrozen
+    | GenerationRequested
+    | GenerationRefused
+    | ReplyReceived
+    | GenerationFailed
+    | CandidateGenerated
+    | VerdictReached,
+    Field(discriminator="kind"),
+]
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def stored_texts(event: Event) -> tuple[str, ...]:
+    """Digests of every stored text the event refers to."""
+    found: list[str] = []
+    for name in event.stored:
+        value = getattr(event, name)
+        found.extend(value.values() if isinstance(value, dict) else [value])
+    return tuple(found)

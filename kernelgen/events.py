@@ -6,7 +6,7 @@ digests of texts that are stored once, by content. Whatever kernelgen knows it f
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
@@ -218,6 +218,10 @@ Event = Annotated[
 ]
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+EVENT_KINDS: tuple[str, ...] = tuple(
+    kind.model_fields["kind"].default for kind in get_args(get_args(Event)[0])
+)
+"""Every kind's name, in the order of the union."""
 
 
 def stored_texts(event: Event) -> tuple[str, ...]:

@@ -1,0 +1,134 @@
+"""The config groups as files: which choices there are, and each as its typed noun.
+
+Folders are searched as Hydra searches them when it composes; a choice that stands in two folders is refused, since one
+of them would be ignored in silence. This reads single choices fast and without Hydra, for lists and for what is only
+known at run time (`target=auto`, `state=auto`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from kernelgen.config import Approach, Frozen, Hardware, Target
+from kernelgen.errors import ConfigError, nearest
+
+AUTO = "auto"
+Noun = TypeVar("Noun", bound=Frozen)
+
+
+def shipped_conf() -> Path:
+    """The folder of shipped configs: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).resolve().parent
+    given = os.environ.get("KERNELGEN_CONF")
+    for folder in (Path(given) if given else package / "conf", package / "conf", package.parent / "conf"):
+        if (folder / "config.yaml").is_file():
+            return folder
+    raise ConfigError("The shipped configs are missing: no conf/config.yaml in or beside the package; install it again.")
+
+
+@dataclass(frozen=True)
+class Located:
+    """A config file and the folder its relative paths start from."""
+
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where `module: file.py` and the like are found."""
+        return self.path.parent
+
+
+class Catalog:
+    """All choices of all groups in a list of config folders."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self.folders = folders
+
+    def names(self, group: str) -> list[str]:
+        """The choices of a group, `auto` aside, sorted."""
+        found = {path.stem for folder in self.folders for path in (folder / group).glob("*.yaml")}
+        return sorted(found - {AUTO})
+
+    def locate(self, group: str, name: str) -> Located:
+        """The file of one choice. Raises ConfigError with the nearest name, or when two folders have it."""
+        paths = [path for folder in self.folders if (path := folder / group / f"{name}.yaml").is_file()]
+        if not paths:
+            raise ConfigError(f"There is no {group} '{name}'{nearest(name, self.names(group))}")
+        if len(paths) > 1:
+            raise ConfigError(f"{group} '{name}' stands in {paths[0]} and in {paths[1]}; rename yours.")
+        return Located(paths[0])
+
+    def target(self, name: str) -> tuple[Target, Located]:
+        """A target and where its yaml lies."""
+        located = self.locate("target", name)
+        return validated(Target, read_yaml(located.path), str(located.path)), located
+
+    def hardware(self, name: str) -> Hardware:
+        """A hardware."""
+        located = self.locate("hardware", name)
+        return validated(Hardware, read_yaml(located.path), str(located.path))
+
+    def approach(self, number: int) -> Approach:
+        """One of the six states."""
+        located = self.locate("state", str(number))
+        return validated(Approach, read_yaml(located.path), str(located.path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A yaml file as plain data, interpolations resolved. Raises ConfigError naming the file and the line."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    try:
+        data = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    except (OSError, UnicodeDecodeError, YAMLError, OmegaConfBaseException) as error:
+        raise ConfigError(f"{path} cannot be read as yaml: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} must hold keys and values at its top level.")
+    return {str(key): value for key, value in data.items()}
+
+
+def validated(noun: type[Noun], data: Any, place: str) -> Noun:
+    """`data` as the noun. Raises ConfigError: the place, what is wrong there, the nearest right name."""
+    try:
+        return noun.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(sentence(noun, error, place)) from error
+
+
+def sentence(noun: type[Frozen], error: ValidationError, place: str) -> str:
+    """The first problem of a validation error in one sentence."""
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"]]
+    where = ".".join([place, *location])
+    if first["type"] == "extra_forbidden":
+        return f"{where} is not a key{nearest(location[-1], known_keys(noun, location[:-1]))}"
+    if first["type"] == "missing":
+        return f"{where} is missing: add it."
+    given = repr(first["input"])
+    return f"{where}: {first['msg']}, got {given if len(given) <= 80 else given[:77] + '...'}."
+
+
+def known_keys(noun: type[Frozen], location: list[str]) -> list[str]:
+    """The keys a noun takes at a location inside it; empty where any key goes."""
+    current: type[Frozen] | None = noun
+    for part in location:
+        field = current.model_fields.get(part) if current else None
+        current = _noun_in(field.annotation) if field else current
+    return list(current.model_fields) if current else []
+
+
+def _noun_in(annotation: Any) -> type[Frozen] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        found = _noun_in(inner)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,1 @@
+"""The constraint database: the file, the rule language, and what of it reaches a prompt."""

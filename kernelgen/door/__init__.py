@@ -1,0 +1,1 @@
+"""The commands, one module each. `compose` and `generate` are the only importers of Hydra."""

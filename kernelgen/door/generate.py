@@ -1,0 +1,170 @@
+"""`kernelgen generate`: one generation, or a sweep of them through Hydra's multirun.
+
+A single job is composed and run here. A sweep is Hydra's own `main`, so that its launchers and experiment files work as
+its users know them; every job then runs `job`, in this process or in a launcher's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from kernelgen.catalog import Catalog, read_yaml, shipped_conf
+from kernelgen.door import compose
+from kernelgen.door.console import bad, emit, good, warn
+from kernelgen.errors import BadInput, GenerationError, KernelgenError
+from kernelgen.eventlog.store import EventLog
+from kernelgen.generation.models import open_model
+from kernelgen.generation.prepare import prepare
+from kernelgen.generation.recover import recover
+from kernelgen.generation.run import Outcome
+from kernelgen.generation.run import run as run_generation
+from kernelgen.generation.workspace import Resolved
+
+_JSON = "KERNELGEN_JSON"
+"""Tells the jobs of a sweep, also those in other processes, that the output is read by a program."""
+SHOWN_LEFT_OUT = 5
+
+
+class JobFailed(GenerationError):
+    """A job of a sweep ended without a candidate; its sentence has been printed."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run what `kernelgen generate` was given; returns the exit code."""
+    multirun, as_json, folders, overrides = _split(argv)
+    if multirun or _experiment_sweeps(overrides, folders):
+        return _sweep(overrides, folders, as_json=as_json)
+    resolved = compose.compose(overrides, folders)
+    generate(resolved, as_json=as_json)
+    return 0
+
+
+def _split(argv: Sequence[str]) -> tuple[bool, bool, list[Path], list[str]]:
+    multirun = as_json = False
+    folders: list[Path] = []
+    overrides: list[str] = []
+    rest = list(argv[1:])
+    while rest:
+        token = rest.pop(0)
+        if token in ("-m", "--multirun"):
+            multirun = True
+        elif token == "--json":
+            as_json = True
+        elif token == "--config-dir" or token.startswith("--config-dir="):
+            _, given, value = token.partition("=")
+            if not given and not rest:
+                raise BadInput("--config-dir needs a folder after it.")
+            folders.append(Path(value if given else rest.pop(0)))
+        elif token.startswith("-"):
+            raise BadInput(f"kernelgen generate has no flag {token}; it takes -m, --json and --config-dir.")
+        else:
+            overrides.append(token)
+    return multirun, as_json, folders, overrides
+
+
+def _experiment_sweeps(overrides: Sequence[str], folders: Sequence[Path]) -> bool:
+    """Whether an experiment file asks for multirun itself."""
+    name = next((o.partition("=")[2] for o in overrides if o.partition("=")[0].lstrip("+") == "experiment"), None)
+    if name in (None, "null"):
+        return False
+    data = read_yaml(compose.catalog(folders).locate("experiment", str(name)).path)
+    hydra = data.get("hydra")
+    return isinstance(hydra, dict) and hydra.get("mode") == "MULTIRUN"
+
+
+def generate(resolved: Resolved, *, as_json: bool) -> Outcome:
+    """One generation from composed configs: finish what was killed, prepare, ask, write, tell."""
+    place = resolved.workspace
+    with EventLog.open(place.events) as log:
+        for sentence in recover(log, place.out):
+            print(warn(f"recovered: {sentence}"), file=sys.stderr)
+        prepared = prepare(resolved, log)
+        outcome = run_generation(prepared, log=log, model=open_model(prepared.config.lm, log), out=place.out)
+    tell(outcome, as_json=as_json)
+    return outcome
+
+
+def tell(outcome: Outcome, *, as_json: bool) -> None:
+    """Print what a generation came to."""
+    emit(_record(outcome), _text(outcome), as_json=as_json)
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    event = outcome.event
+    return {
+        "iteration_id": outcome.iteration_id,
+        "target": event.target,
+        "hardware": event.hardware,
+        "state": event.state,
+        "files": [str(path) for path in outcome.files],
+        "hypothesis": event.hypothesis,
+        "constraints": outcome.constraints,
+        "constraint_tokens": outcome.constraint_tokens,
+        "left_out": list(outcome.left_out),
+        "overridden": list(event.overridden),
+    }
+
+
+def _text(outcome: Outcome) -> str:
+    event = outcome.event
+    lines = [
+        f"{good('generated')} {outcome.iteration_id}: {event.target} on {event.hardware}, state {event.state}, "
+        f"{outcome.constraints} constraints ({outcome.constraint_tokens} tokens)",
+        f"  hypothesis: {event.hypothesis.splitlines()[0]}",
+        *(f"  {path}" for path in outcome.files),
+    ]
+    if outcome.left_out:
+        shown = ", ".join(outcome.left_out[:SHOWN_LEFT_OUT])
+        more = len(outcome.left_out) - SHOWN_LEFT_OUT
+        also = f" and {more} more (`kernelgen constraints select` names them)" if more > 0 else ""
+        lines.append(warn(f"  left out of the prompt, over the token budget: {shown}{also}"))
+    return "\n".join(lines)
+
+
+def job(composed: DictConfig) -> None:
+    """One job of a sweep. Raises JobFailed after telling why; the other jobs run on."""
+    from hydra.core.hydra_config import HydraConfig
+
+    hydra = HydraConfig.get()
+    overrides = list(hydra.overrides.task)
+    folders = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
+    as_json = os.environ.get(_JSON) == "1"
+    try:
+        resolved = compose.resolved(composed, overrides, Catalog(list(dict.fromkeys(folders))))
+        generate(resolved, as_json=as_json)
+    except KernelgenError as error:
+        named = " ".join(overrides)
+        emit(
+            {"error": type(error).__name__, "message": str(error), "overrides": overrides},
+            f"{bad('failed')} [{named}]: {error}",
+            as_json=as_json,
+        )
+        sys.stdout.flush()
+        raise JobFailed(f"[{named}] {error}") from None
+
+
+def _sweep(overrides: Sequence[str], folders: Sequence[Path], *, as_json: bool) -> int:
+    """Hydra's multirun; every job runs, and one failure makes the exit code 1."""
+    import hydra
+
+    os.environ[_JSON] = "1" if as_json else "0"
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process
+    with tempfile.TemporaryDirectory(prefix="kernelgen-sweep-") as scratch:
+        sys.argv = ["kernelgen generate", "--multirun", *overrides, *compose.search_path_override(folders)]
+        sys.argv += [f"hydra.sweep.dir='{scratch}'", "hydra/job_logging=disabled", "hydra/hydra_logging=disabled"]
+        main = hydra.main(
+            version_base=compose.HYDRA_VERSION_BASE, config_path=str(shipped_conf()), config_name=compose.CONFIG_NAME
+        )(job)
+        try:
+            with compose.one_sentence():
+                main()
+        except JobFailed:
+            return 1
+    return 0

@@ -1,0 +1,91 @@
+"""What the log knows of a target on a hardware: its profile, champion, position, freeze and headroom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from kernelgen import champions, freeze, state
+from kernelgen.catalog import Catalog
+from kernelgen.config import Hardware, Policy, Target
+from kernelgen.eventlog.store import EventLog
+from kernelgen.events import ConstraintAdded, ConstraintRetracted, Event, ProfileImported
+from kernelgen.profile.headroom import HeadroomRow
+from kernelgen.profile.headroom import headroom as rank
+from kernelgen.records import Champion, Position, Profile
+from kernelgen.targets.code import champion_source
+
+CONSTRAINT_KINDS = ("constraint_added", "constraint_retracted")
+
+
+class ConstraintRows:
+    """The log as the constraint store needs it."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+
+    def constraint_rows(self) -> Iterator[tuple[str, ConstraintAdded | ConstraintRetracted]]:
+        """Every constraint event with its event id, oldest first."""
+        for row in self._log.rows(kinds=CONSTRAINT_KINDS):
+            assert isinstance(row.event, ConstraintAdded | ConstraintRetracted)
+            yield row.id, row.event
+
+    def append_all(self, events: Iterable[ConstraintAdded | ConstraintRetracted]) -> None:
+        """Append them in one transaction."""
+        self._log.append_all((event, ()) for event in events)
+
+
+def events(log: EventLog, kinds: Collection[str], target: str, hardware: str) -> Iterator[Event]:
+    """The region's events of these kinds, oldest first."""
+    return (row.event for row in log.rows(kinds=kinds, target=target, hardware=hardware))
+
+
+def latest_profile(log: EventLog, target: str, hardware: str, shape: str | None) -> Profile | None:
+    """The last imported profile of a target on a hardware, at a shape where one is given."""
+    for row in log.rows(kinds=("profile_imported",), target=target, hardware=hardware, newest_first=True):
+        assert isinstance(row.event, ProfileImported)
+        if shape is None or row.event.shape == shape:
+            return Profile.model_validate_json(log.text(row.event.profile))
+    return None
+
+
+def named_champion(log: EventLog, target: str, hardware: str) -> Champion | None:
+    """The champion a user imported or L4 promoted, or None."""
+    latest = champions.named(events(log, champions.KINDS, target, hardware))
+    return None if latest is None else Champion.model_validate_json(log.text(latest.champion))
+
+
+def champion(log: EventLog, target: Target, hardware: str, folder: Path) -> Champion:
+    """The kernel to beat: the named one, else the naive one that the target brings along."""
+    named = named_champion(log, target.name, hardware)
+    if named is not None:
+        return named
+    return champions.naive(target.name, hardware, target.entry_point, champion_source(target.champion, folder))
+
+
+def frozen(log: EventLog, target: str, hardware: str) -> str | None:
+    """Why the region is frozen, or None."""
+    return freeze.frozen_why(events(log, freeze.KINDS, target, hardware))
+
+
+def position(log: EventLog, target: str, hardware: str, policy: Policy, chosen: int | None) -> Position:
+    """Where the region's state vector stands; `chosen` is the user's number, or None to follow the vector."""
+    return state.position(
+        events(log, state.KINDS, target, hardware),
+        target=target,
+        hardware=hardware,
+        policy=policy,
+        chosen=chosen,
+        frozen=frozen(log, target, hardware),
+    )
+
+
+def headroom(catalog: Catalog, log: EventLog, hardware: Hardware) -> list[HeadroomRow]:
+    """Every target by recoverable microseconds a decode step, most first; unmeasured ones last."""
+    entries = []
+    for name in catalog.names("target"):
+        target, _ = catalog.target(name)
+        profile = latest_profile(log, name, hardware.name, target.profile_shape)
+        profile = profile or latest_profile(log, name, hardware.name, None)
+        entries.append((target, profile, frozen(log, name, hardware.name)))
+    return rank(entries)

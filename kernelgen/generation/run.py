@@ -1,0 +1,180 @@
+"""Asks the model for a prepared generation and makes a candidate of its answer.
+
+The order is the promise: the request is logged before the model is asked, each reply before it is parsed, the candidate
+with its whole text before its file is written. Killed between any two steps, `recover` finishes the rest from the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelgen import candidates
+from kernelgen.config import LmConfig
+from kernelgen.errors import GenerationError, ModelError, NoPlay, ReplyError
+from kernelgen.eventlog.runs import RunLock
+from kernelgen.eventlog.store import EventLog
+from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
+from kernelgen.generation.logged import Messages, requested
+from kernelgen.generation.models import Model
+from kernelgen.generation.prepare import Prepared
+from kernelgen.ids import canonical_json, digest_text, new_id
+from kernelgen.prompt import assemble
+from kernelgen.records import Answer, CandidateFile, Reply, to_text
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A candidate that was written."""
+
+    iteration_id: str
+    """Its id."""
+    event: CandidateGenerated
+    """What was logged of it."""
+    files: tuple[Path, ...]
+    """Where it lies, the candidate itself first."""
+    left_out: tuple[str, ...]
+    """Constraints that did not fit the budget."""
+    constraints: int
+    """Constraints injected, merged ones counted once."""
+    constraint_tokens: int
+    """Their tokens."""
+
+
+def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path) -> Outcome:
+    """One generation. Raises GenerationError (logged) when no candidate came of it."""
+    iteration_id = new_id("g")
+    messages = assemble.messages(prepared.ask, prepared.program)
+    with RunLock.acquire(log.path, iteration_id):
+        event, texts = requested(
+            prepared,
+            iteration_id=iteration_id,
+            messages=messages,
+            model=model.config.model,
+            parameters=model.parameters,
+            versions=model.versions,
+        )
+        log.append(event, texts)
+        try:
+            answer, attempt, parsed = _ask(prepared, event, log, model)
+        except GenerationError as error:
+            log.append(failed(event, error))
+            raise
+        return finish(prepared, event, answer, attempt, parsed, log=log, out=out)
+
+
+def _ask(
+    prepared: Prepared, event: GenerationRequested, log: EventLog, model: Model
+) -> tuple[str, int, Reply]:
+    """Ask until a reply can be parsed, as often as the policy allows; returns the reply's text, attempt and parts."""
+    unusable: list[tuple[str, str]] = []
+    attempts = prepared.config.policy.reply_attempts
+    for attempt in range(1, attempts + 1):
+        received: list[Answer] = []
+
+        def tap(asked: Messages, answer: Answer, attempt: int = attempt, received: list[Answer] = received) -> None:
+            log.append(*received_event(event, attempt, asked, answer, model))
+            received.append(answer)
+
+        try:
+            parsed = model.ask(prepared, followups=assemble.followups(unusable), tap=tap)
+        except ReplyError as error:
+            if attempt == attempts:
+                raise ReplyError(f"{error.reason} (asked {attempts} times)") from error
+            unusable.append((received[-1].text, error.reason))
+        else:
+            return received[-1].text, attempt, parsed
+    raise AssertionError("policy.reply_attempts is at least one")
+
+
+def received_event(
+    event: GenerationRequested, attempt: int, asked: Messages, answer: Answer, model: Model
+) -> tuple[ReplyReceived, list[str]]:
+    """The event of one raw reply, and its texts."""
+    asked_text = canonical_json(asked)
+    logged = ReplyReceived(
+        iteration_id=event.iteration_id,
+        target=event.target,
+        hardware=event.hardware,
+        attempt=attempt,
+        messages=digest_text(asked_text),
+        request_key=model.request_key(asked),
+        text=digest_text(answer.text),
+        model=answer.model,
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+    )
+    return logged, [asked_text, answer.text]
+
+
+def failed(event: GenerationRequested, error: GenerationError) -> GenerationFailed:
+    """The event of a generation that ended without a candidate."""
+    cause = "model_error"
+    if isinstance(error, NoPlay):
+        cause = "no_play"
+    elif isinstance(error, ReplyError):
+        cause = "unusable_reply"
+    return GenerationFailed.model_validate(
+        {**_place(event), "iteration_id": event.iteration_id, "cause": cause, "reason": str(error)}
+    )
+
+
+def _place(event: GenerationRequested) -> dict[str, Any]:
+    return {"target": event.target, "hardware": event.hardware, "state": event.state}
+
+
+def files_of(prepared: Prepared, event: GenerationRequested, answer: str, parsed: Reply) -> list[CandidateFile]:
+    """The candidate's files: a function of the logged records alone."""
+    return candidates.build(
+        event.iteration_id,
+        prepared.ask,
+        parsed,
+        prompt_digest=event.messages,
+        reply_digest=digest_text(answer),
+        binding=prepared.binding,
+    )
+
+
+def finish(
+    prepared: Prepared,
+    event: GenerationRequested,
+    answer: str,
+    attempt: int,
+    parsed: Reply,
+    *,
+    log: EventLog,
+    out: Path,
+) -> Outcome:
+    """Log the candidate with its text, then write its files."""
+    files = files_of(prepared, event, answer, parsed)
+    selection = prepared.ask.selection
+    generated = CandidateGenerated(
+        **_place(event),
+        iteration_id=event.iteration_id,
+        attempt=attempt,
+        hypothesis=parsed.hypothesis,
+        configs=configs_text(parsed),
+        honoured=parsed.honoured,
+        overridden=tuple(override.id for override in parsed.overrides),
+        left_out=len(selection.left_out),
+        out=str(out),
+        files={file.path: digest_text(file.text) for file in files},
+    )
+    log.append(generated, [file.text for file in files])
+    candidates.write_files(out, files)
+    return Outcome(
+        iteration_id=event.iteration_id,
+        event=generated,
+        files=tuple(out / file.path for file in files),
+        left_out=selection.left_out,
+        constraints=len(selection.chosen),
+        constraint_tokens=selection.tokens,
+    )
+
+
+def configs_text(parsed: Reply) -> str:
+    """The autotune configs as canonical JSON, or empty text when there are none."""
+    if not parsed.autotune:
+        return ""
+    return canonical_json({name: [c.model_dump() for c in configs] for name, configs in parsed.autotune.items()})

@@ -1,0 +1,89 @@
+"""Keys: where they come from, and how they are kept out of every message.
+
+A key is read from the environment variable the config names, never from the config itself. `redact` hides that key,
+every part of it that could still be guessed from, and whatever else looks like a credential. It works on texts that are
+about to be shown or stored; it does not promise to find an unknown secret that looks like ordinary prose.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import quote
+
+from kernelgen.config import LmConfig
+from kernelgen.errors import BadInput, ConfigError
+
+HIDDEN: Final = "[redacted]"
+PLACEHOLDER_KEY: Final = "none"  # for local servers, which want a header and look at no key
+_FRAGMENT = 8  # shortest part of a key that is hidden: what a provider's own masking leaves readable is shorter
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHOWABLE_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")  # anything else might be a key put in the wrong place
+
+_CREDENTIALS: Final = (
+    re.compile(r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)(?:(?:bearer|basic|token)\s+)?[^\s'\",;]+"),
+    re.compile(r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9+/_.~=-]{8,}"),
+    re.compile(r"(?i)((?:x-)?(?:goog-)?\bapi[-_]?key['\"]?\s*[:=]\s*['\"]?)[^\s'\",;&]+"),
+    re.compile(r"(?i)([?&;](?:key|token|access_token|auth|sig|signature|secret|password)=)[^\s'\"&;]+"),
+    re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://)[^\s/@]+(?=@)"),
+    re.compile(r"()\b(?:(?:sk|xai|nvapi|glpat)-|(?:sk|gsk|hf|ghp|gho|github_pat|r8)_|AIza)[A-Za-z0-9_*-]{12,}"),
+)
+
+
+def read_key(config: LmConfig) -> str:
+    """The key from the environment, or a placeholder where the config names no variable.
+
+    Raises BadInput when the variable is missing or holds what cannot be a key.
+    """
+    if config.key_env is None:
+        return PLACEHOLDER_KEY
+    name = shown_variable(config.key_env)
+    key = os.environ.get(config.key_env, "").strip()
+    if not key:
+        raise BadInput(f"lm={config.name} needs a key: set the environment variable {name}.")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise BadInput(f"The environment variable {name} does not hold a key: it has blanks or characters no key has.")
+    return key
+
+
+def check_no_secret(config: LmConfig) -> None:
+    """Refuse a config that holds a credential, without repeating it: configs are logged."""
+    if config.key_env is not None and not _VARIABLE.fullmatch(config.key_env):
+        raise ConfigError("lm.key_env is not the name of an environment variable: put the key in one, its name here.")
+    base = config.api_base or ""
+    if any(mark in base for mark in "@?#") or redact(base, config) != base:
+        raise ConfigError(
+            "lm.api_base may not hold a user, a query or a key: put the key in an environment variable and name it in "
+            "lm.key_env."
+        )
+
+
+def redact(text: str, config: LmConfig) -> str:
+    """The text with the config's key, its parts, and whatever looks like a credential replaced by `[redacted]`."""
+    key = os.environ.get(config.key_env, "").strip() if config.key_env else ""
+    if key:
+        for spelling in sorted({key, quote(key, safe=""), repr(key)[1:-1]}, key=len, reverse=True):
+            text = text.replace(spelling, HIDDEN)
+        text = _hide_parts(text, key)
+    for pattern in _CREDENTIALS:
+        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+    return text
+
+
+def _hide_parts(text: str, key: str) -> str:
+    """Replace every stretch of the text made of parts of the key: a provider's message may quote half of it."""
+    parts = {key[at : at + _FRAGMENT] for at in range(len(key) - _FRAGMENT + 1)}
+    hits = [at for at in range(len(text) - _FRAGMENT + 1) if text[at : at + _FRAGMENT] in parts]
+    shown: list[str] = []
+    end = 0  # of what is already hidden or copied
+    for at in hits:
+        if at > end or not shown:
+            shown += [text[end:at], HIDDEN]
+        end = at + _FRAGMENT
+    return "".join([*shown, text[end:]])
+
+
+def shown_variable(name: str) -> str:
+    """The variable's name as a message shows it: not at all where it looks like a key pasted in its place."""
+    return name if _SHOWABLE_VARIABLE.fullmatch(name) else "that lm.key_env names"

@@ -79,10 +79,20 @@ def catalog(folders: Sequence[Path]) -> Catalog:
     return Catalog([shipped_conf(), *(folder.absolute() for folder in folders)])
 
 
+def typed_overrides(overrides: Sequence[str]) -> list[str]:
+    """The overrides as Hydra takes them: a key that the nouns know may be set also where the choice's yaml omits it."""
+    return [f"++{override}" if _is_known_key(override.partition("=")[0]) else override for override in overrides]
+
+
+def _is_known_key(key: str) -> bool:
+    *parents, last = key.split(".")
+    return parents[:1] != [] and parents[0] in GROUPS and last in known_keys(GenerateConfig, parents)
+
+
 def compose(overrides: Sequence[str], folders: Sequence[Path]) -> Resolved:
     """Compose and type a generation's configs. Raises ConfigError in one sentence."""
     with one_sentence(), initialize_config_dir(config_dir=str(shipped_conf()), version_base=HYDRA_VERSION_BASE):
-        composed = hydra_compose(CONFIG_NAME, overrides=[*overrides, *search_path_override(folders)])
+        composed = hydra_compose(CONFIG_NAME, overrides=[*typed_overrides(overrides), *search_path_override(folders)])
     return resolved(composed, overrides, catalog(folders))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelgen import lm as doors
 from kernelgen.config import LmConfig
-from kernelgen.errors import KernelgenError
+from kernelgen.errors import ReplyError
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import ReplyReceived
 from kernelgen.generation.logged import Messages
@@ -51,38 +51,55 @@ class Model:
         Raises ReplyError for an answer that cannot be parsed, ModelError or NoPlay when there is none; what `tap`
         raises passes through.
         """
-        from kernelgen.prompt.adapter import KernelAdapter, predict
+        import dspy
+        from dspy.utils.exceptions import AdapterParseError
+
+        from kernelgen.prompt.adapter import KernelAdapter
+        from kernelgen.prompt.inputs import inputs_of
+        from kernelgen.prompt.signature import GenerateKernel
 
         started = time.monotonic()
 
         def answered(asked: Messages, response: Any) -> None:
             tap(asked, doors.to_answer(response, self.config, time.monotonic() - started))
 
+        predictor = dspy.Predict(GenerateKernel.with_instructions(prepared.program.instructions))
+        predictor.demos = list(prepared.program.demonstrations)
         adapter = KernelAdapter(followups=followups, tap=answered)
         try:
-            return predict(prepared.ask, prepared.program, lm=self.lm, adapter=adapter)
-        except KernelgenError:
+            with dspy.context(lm=self.lm, adapter=adapter, disable_history=True):
+                prediction = predictor(**inputs_of(prepared.ask))
+        except AdapterParseError as error:
+            if isinstance(error.__cause__, ReplyError):
+                raise error.__cause__ from None
             raise
-        except Exception as error:  # noqa: BLE001 (whatever a provider's client raises is translated, never shown raw)
+        except dspy.LMError as error:
+            # the provider's own words may hold a key; the translated sentence does not
             raise doors.translate(error, self.config) from None
+        return Reply(**{name: getattr(prediction, name) for name in Reply.model_fields})
 
 
 def open_model(config: LmConfig, log: EventLog) -> Model:
     """The model of a choice; the recorded one answers from `log`. Raises BadInput for a config that cannot work."""
     from kernelgen import playbook
 
-    def recorded(key: str) -> Answer | None:
-        return recorded_answer(log, key)
-
-    return Model(config, doors.build(config, recorded=recorded, play=playbook.answer))
+    return Model(config, doors.build(config, recorded=RecordedAnswers(log).find, play=playbook.answer))
 
 
-def recorded_answer(log: EventLog, key: str) -> Answer | None:
-    """The last logged answer to the same model, parameters and messages, or None."""
-    for row in log.rows(kinds=("reply_received",), newest_first=True):
-        event = row.event
-        if isinstance(event, ReplyReceived) and event.request_key == key:
-            return Answer(
-                text=log.text(event.text), model=event.model, finish_reason=event.finish_reason, usage=event.usage
-            )
-    return None
+class RecordedAnswers:
+    """The logged answers by what was asked; the log is read once, when the first is wanted."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._by_key: dict[str, ReplyReceived] | None = None
+
+    def find(self, key: str) -> Answer | None:
+        """The last logged answer to the same model, parameters and messages, or None."""
+        if self._by_key is None:
+            replies = (row.event for row in self._log.rows(kinds=("reply_received",)))
+            self._by_key = {event.request_key: event for event in replies if isinstance(event, ReplyReceived)}
+        event = self._by_key.get(key)
+        if event is None:
+            return None
+        text = self._log.text(event.text)
+        return Answer(text=text, model=event.model, finish_reason=event.finish_reason, usage=event.usage)

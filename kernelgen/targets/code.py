@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -94,7 +95,7 @@ def champion_source(champion: str, folder: Path) -> str:
             return resource.read_text(encoding="utf-8")
         except ModuleNotFoundError as error:
             raise ConfigError(f"champion '{champion}': there is no package '{error.name}'") from error
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, TypeError) as error:
             raise ConfigError(f"champion '{champion}': package '{package}' has no readable file '{name}'") from error
     path = folder / champion
     try:
@@ -133,9 +134,12 @@ def _from_file(module: str, folder: Path | None) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigError(f"target module '{module}': {path} is not Python source")
     loaded = importlib.util.module_from_spec(spec)
+    # dataclasses and pickles in it look their module up by name
+    sys.modules[name] = loaded
     try:
         spec.loader.exec_module(loaded)
     except MODULE_FAULTS as error:
+        del sys.modules[name]
         raise ConfigError(_sentence(module, error)) from error
     return loaded
 

@@ -7,57 +7,20 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ladder_candidates import write_candidate
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-
-DOOR = """\
-if __name__ == "__main__":
-    import sys
-
-    from kernelgen.ladder.selftest import main
-
-    sys.exit(main(__file__))
-"""
-TEST = f"""
-TARGET_MODULE = "adder_target.py"
-TARGET_FOLDER = {str(HERE)!r}
-ENTRY_POINT = "add"
-ARCH = 90
-TUNE = {{"n_1m": {{"N": 1048576}}}}
-SMOKE = {{"n_200": {{"N": 200}}}}
-KINDS = ("plain", "large")
-DSL = "DSL_HERE"
-
-
-def test_correctness(device):
-    from pathlib import Path
-
-    from kernelgen.targets.code import load_code
-
-    target = load_code(TARGET_MODULE, Path(TARGET_FOLDER))
-    for kind in KINDS:
-        inputs = target.make_inputs(SMOKE["n_200"], kind, 7, device)
-        got = add(**inputs)
-        wrong = target.compare(inputs, target.reference(**inputs), got, {{"out": (1e-6, 0.0)}})
-        assert not wrong, "; ".join(wrong)
-"""
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def candidate(tmp_path: Path) -> Callable[..., Path]:
     """Write a candidate file around a model's part."""
-
-    def write(models_part: str, *, name: str = "g1", dsl: str = "triton") -> Path:
-        path = tmp_path / f"{name}.py"
-        path.write_text(DOOR + textwrap.dedent(models_part) + TEST.replace("DSL_HERE", dsl), encoding="utf-8")
-        return path
-
-    return write
+    return partial(write_candidate, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ladder_candidates import write_candidate
 
 pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
@@ -118,39 +120,60 @@ def test_a_wrong_result_in_one_configuration_fails_and_ends_with_1(
     assert "Traceback" in checks["interpreter"]["detail"]
 
 
-def test_a_compile_error_is_told_with_place_and_reason(candidate) -> None:
-    record = one_check("compile", candidate(add(block=48))).record
+# one process for them all: starting one costs more than what it does
+COMPILED = """
+import json, sys
+from pathlib import Path
+from kernelgen.ladder import checks, declaration
+print(json.dumps({Path(file).stem: checks.check_compile(declaration.read(Path(file))) for file in sys.argv[1:]}))
+"""
+PARTS = {
+    "not_a_power_of_two": add(block=48),
+    "one_too_large": PRODUCT.format(configs=f"{SMALL}, {LARGE}"),
+    "all_too_large": PRODUCT.format(configs=LARGE),
+    "needs_values": add(prelude="assert x[0].item() == x[0].item()"),
+    "no_kernel": "def add(x, y):\n    return (x + y,)\n",
+}
+
+
+@pytest.fixture(scope="module")
+def compiled(run_script, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("compiled")
+    return run_script(COMPILED, *(str(write_candidate(folder, part, name=name)) for name, part in PARTS.items()))
+
+
+def test_a_compile_error_is_told_with_place_and_reason(compiled) -> None:
+    record = compiled["not_a_power_of_two"]
     assert record["status"] == "failed"
     assert "CompilationError: at " in record["note"]
     assert "arange's range must be a power of 2" in record["note"]
-    assert "(g1.py, line " in record["note"]
+    assert "(not_a_power_of_two.py, line " in record["note"]
     assert "\n" not in record["note"]
 
 
-def test_a_configuration_that_cannot_run_is_named_and_the_others_pass(candidate) -> None:
-    record = one_check("compile", candidate(PRODUCT.format(configs=f"{SMALL}, {LARGE}"))).record
+def test_a_configuration_that_cannot_run_is_named_and_the_others_pass(compiled) -> None:
+    record = compiled["one_too_large"]
     assert record["status"] == "passed", record
     assert "1 kernel, 1 config;" in record["note"]
     assert "cannot run: product_kernel[BLOCK=64" in record["note"]
     assert "Hardware limit: 232448" in record["note"]
 
 
-def test_a_candidate_with_no_configuration_that_can_run_fails(candidate) -> None:
-    record = one_check("compile", candidate(PRODUCT.format(configs=LARGE))).record
+def test_a_candidate_with_no_configuration_that_can_run_fails(compiled) -> None:
+    record = compiled["all_too_large"]
     assert record["status"] == "failed"
     assert "out of resource: shared memory" in record["note"]
 
 
-def test_host_code_that_needs_values_is_compiled_on_the_smoke_shapes(candidate) -> None:
-    record = one_check("compile", candidate(add(prelude="assert x[0].item() == x[0].item()"))).record
+def test_host_code_that_needs_values_is_compiled_on_the_smoke_shapes(compiled) -> None:
+    record = compiled["needs_values"]
     assert record["status"] == "passed", record
     assert "on the smoke shapes alone, since on the tune shapes: " in record["note"]
     assert "item()" in record["note"]
 
 
-def test_an_entry_point_without_a_kernel_fails(candidate) -> None:
-    record = one_check("compile", candidate("def add(x, y):\n    return (x + y,)\n")).record
-    assert record == {"status": "failed", "note": "add launched no Triton kernel"}
+def test_an_entry_point_without_a_kernel_fails(compiled) -> None:
+    assert compiled["no_kernel"] == {"status": "failed", "note": "add launched no Triton kernel"}
 
 
 @pytest.mark.parametrize(

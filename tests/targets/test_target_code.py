@@ -10,6 +10,11 @@ from kernelgen.errors import ConfigError
 from kernelgen.targets.code import champion_source, load_code
 
 WHOLE = """
+from __future__ import annotations
+from dataclasses import dataclass
+@dataclass
+class Sizes:
+    n: int
 def make_inputs(dims, kind, seed, device): return {"x": dims["N"]}
 def reference(x): return (x,)
 def compare(inputs, expected, got, tolerance): return []
@@ -83,6 +88,7 @@ def test_champion_is_read_and_not_imported(tmp_path: Path) -> None:
     [
         ("gone.py", "gone.py cannot be read; give a path relative to the yaml"),
         ("kernelgen.targets.champions:gone.py", "has no readable file 'gone.py'"),
+        ("json.decoder:gone.py", "has no readable file 'gone.py'"),
         ("no_such_package:gone.py", "there is no package 'no_such_package'"),
     ],
 )

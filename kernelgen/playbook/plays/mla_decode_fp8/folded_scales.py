@@ -9,16 +9,12 @@ import torch
 import triton
 import triton.language as tl
 
-# the page number is loaded first and the tile with it: tiles are in flight from 3 stages on, two of them from 5
 AUTOTUNE_CONFIGS = {
     "attend_folded_kernel": [
-        triton.Config({"BLOCK_N": 16}, num_warps=4, num_stages=5),
-        triton.Config({"BLOCK_N": 32}, num_warps=4, num_stages=3),
-        triton.Config({"BLOCK_N": 32}, num_warps=4, num_stages=5),
-        triton.Config({"BLOCK_N": 32}, num_warps=8, num_stages=3),
-        triton.Config({"BLOCK_N": 32}, num_warps=8, num_stages=5),
-        triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=3),
-        triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=5),
+        triton.Config({"BLOCK_N": 16}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_N": 32}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_N": 32}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=1),
     ],
     "merge_folded_kernel": [
         triton.Config({"BLOCK_D": 128, "BLOCK_S": 8}, num_warps=4, num_stages=1),
@@ -41,10 +37,24 @@ def larger_of_four(a0, a1, a2, a3, b0, b1, b2, b3):
 
 
 @triton.jit
-def codes_of(nope_ptr, rows, inside, GROUP: tl.constexpr, DTYPE: tl.constexpr):
-    """Values 128 * GROUP .. + 127 of the given cache rows, unscaled; rows not inside are zero."""
-    columns = GROUP * 128 + tl.arange(0, 128)
-    return tl.load(nope_ptr + rows[:, None] * 656 + columns[None, :], mask=inside[:, None], other=0.0).to(DTYPE)
+def load_tile(nope_ptr, scales_ptr, rope_ptr, page, start, last, BLOCK_N: tl.constexpr):
+    """One tile of tokens from `start`: four groups of codes, rope, and the four scales; at and after `last` zeros."""
+    part = tl.arange(0, 128)
+    turn = tl.arange(0, 64)
+    inside = start + tl.arange(0, BLOCK_N) < last
+    rows = page.to(tl.int64) * 64 + start % 64 + tl.arange(0, BLOCK_N)
+    codes = nope_ptr + rows[:, None] * 656 + part[None, :]
+    c0 = tl.load(codes, mask=inside[:, None], other=0.0)
+    c1 = tl.load(codes + 128, mask=inside[:, None], other=0.0)
+    c2 = tl.load(codes + 256, mask=inside[:, None], other=0.0)
+    c3 = tl.load(codes + 384, mask=inside[:, None], other=0.0)
+    turned = rope_ptr + rows[:, None] * 328 + 264 + turn[None, :]
+    rope = tl.load(turned, mask=inside[:, None], other=0.0)
+    s0 = tl.load(scales_ptr + rows * 164 + 128, mask=inside, other=0.0)
+    s1 = tl.load(scales_ptr + rows * 164 + 129, mask=inside, other=0.0)
+    s2 = tl.load(scales_ptr + rows * 164 + 130, mask=inside, other=0.0)
+    s3 = tl.load(scales_ptr + rows * 164 + 131, mask=inside, other=0.0)
+    return c0, c1, c2, c3, rope, s0, s1, s2, s3
 
 
 @triton.jit
@@ -116,21 +126,27 @@ def attend_folded_kernel(
     # kept a column of the tile until the end: one reduction instead of one a tile
     weights = tl.zeros([BLOCK_H, BLOCK_N], dtype=tl.float32)
     tl.static_assert(64 % BLOCK_N == 0, "a tile lies within one page of 64 tokens")
+    # the next tile is on its way while this one is used, and the number of the page after it as well
+    pages = block_table_ptr + sequence * max_pages
+    page = tl.load(pages + first // 64)
+    c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, first, last, BLOCK_N)
+    ahead = first + BLOCK_N
+    page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
     for start in range(first, last, BLOCK_N):
-        tokens = start + tl.arange(0, BLOCK_N)
-        inside = tokens < last
-        page = tl.load(block_table_ptr + sequence * max_pages + start // 64).to(tl.int64)
-        rows = page * 64 + start % 64 + tl.arange(0, BLOCK_N)
-        k0 = codes_of(nope_ptr, rows, inside, 0, HALF)
-        k1 = codes_of(nope_ptr, rows, inside, 1, HALF)
-        k2 = codes_of(nope_ptr, rows, inside, 2, HALF)
-        k3 = codes_of(nope_ptr, rows, inside, 3, HALF)
-        turned = rope_ptr + rows[:, None] * 328 + 264 + turn[None, :]
-        k_rope = tl.load(turned, mask=inside[:, None], other=0.0).to(WIDE)
-        scale0 = tl.load(scales_ptr + rows * 164 + 128, mask=inside, other=0.0)[None, :]
-        scale1 = tl.load(scales_ptr + rows * 164 + 129, mask=inside, other=0.0)[None, :]
-        scale2 = tl.load(scales_ptr + rows * 164 + 130, mask=inside, other=0.0)[None, :]
-        scale3 = tl.load(scales_ptr + rows * 164 + 131, mask=inside, other=0.0)[None, :]
+        inside = start + tl.arange(0, BLOCK_N) < last
+        k0 = c0.to(HALF)
+        k1 = c1.to(HALF)
+        k2 = c2.to(HALF)
+        k3 = c3.to(HALF)
+        k_rope = rope.to(WIDE)
+        scale0 = s0[None, :]
+        scale1 = s1[None, :]
+        scale2 = s2[None, :]
+        scale3 = s3[None, :]
+        ahead = start + BLOCK_N
+        c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, ahead, last, BLOCK_N)
+        ahead += BLOCK_N
+        page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
         nope = tl.dot(q0, tl.trans(k0)) * scale0 + tl.dot(q1, tl.trans(k1)) * scale1
         nope += tl.dot(q2, tl.trans(k2)) * scale2 + tl.dot(q3, tl.trans(k3)) * scale3
         scores = nope * nope_log2 + tl.dot(q_rope, tl.trans(k_rope)) * scale_log2

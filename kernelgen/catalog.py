@@ -28,7 +28,9 @@ def shipped_conf() -> Path:
     for folder in (Path(given) if given else package / "conf", package / "conf", package.parent / "conf"):
         if (folder / "config.yaml").is_file():
             return folder
-    raise ConfigError("The shipped configs are missing: no conf/config.yaml in or beside the package; install it again.")
+    raise ConfigError(
+        "The shipped configs are missing: no conf/config.yaml in or beside the package; install it again."
+    )
 
 
 @dataclass(frozen=True)

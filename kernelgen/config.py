@@ -113,7 +113,7 @@ class Target(Frozen):
     """Python with reference, inputs and cost: a dotted name, or `file.py` beside the yaml."""
     champion: str
     """The naive Triton champion: a path relative to the yaml, or `package:file`."""
-    sources: dict[str, str] = {}
+    sources: dict[str, str] = Field(default_factory=dict)
     """Where figures and formulas come from."""
 
 
@@ -235,7 +235,7 @@ class Policy(Frozen):
     failures_before_advancing: int = Field(gt=0)
     """Failed generations or verdicts in a state after which the state vector moves on."""
     after_promotion: Literal["stay", "restart"]
-    """What a promotion does to the state vector: stay in the state that won, or begin at state 0 from the new champion."""
+    """What a promotion does to the state vector: stay where it won, or begin at state 0 from the new champion."""
     constraint_tokens: int = Field(gt=0, le=2000)
     """Budget of the injected constraints; the specification's bound is 2000."""
     encoding: Literal["o200k_base", "cl100k_base"]

@@ -1,7 +1,8 @@
 """The kinds of event, one small class each, and the tagged union of them all.
 
 An event says what happened and never changes. Long texts are not in it: the fields a class lists in `stored` hold
-digests of texts that are stored once, by content. Whatever kernelgen knows it folds from these (`kernelgen.state`, `freeze`, `champions`).
+digests of texts that are stored once, by content. Whatever kernelgen knows it folds from these (`kernelgen.state`,
+`freeze`, `champions`).
 """
 
 from __future__ import annotations
@@ -218,9 +219,7 @@ Event = Annotated[
 ]
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
-EVENT_KINDS: tuple[str, ...] = tuple(
-    kind.model_fields["kind"].default for kind in get_args(get_args(Event)[0])
-)
+EVENT_KINDS: tuple[str, ...] = tuple(kind.model_fields["kind"].default for kind in get_args(get_args(Event)[0]))
 """Every kind's name, in the order of the union."""
 
 

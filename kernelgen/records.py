@@ -30,7 +30,7 @@ def digest(record: Frozen) -> str:
     return digest_text(to_text(record))
 
 
-# ---- constraints ------------------------------------------------------------------------------------------------------
+# ---- constraints ----
 
 
 class Scope(Frozen):
@@ -129,7 +129,7 @@ class Selection(Frozen):
     """What counted them."""
 
 
-# ---- profile ----------------------------------------------------------------------------------------------------------
+# ---- profile ----
 
 
 class Launch(Frozen):
@@ -223,7 +223,7 @@ class Profile(Frozen):
     """Digest of the stored text with every launch's raw metric names, units and values."""
 
 
-# ---- champion ---------------------------------------------------------------------------------------------------------
+# ---- champion ----
 
 
 class Measured(Frozen):
@@ -264,7 +264,7 @@ class Champion(Frozen):
     """What was measured of it; empty means nothing was."""
 
 
-# ---- position ---------------------------------------------------------------------------------------------------------
+# ---- position ----
 
 
 class Attempt(Frozen):
@@ -305,7 +305,7 @@ class Position(Frozen):
     """Why the region is frozen, or None."""
 
 
-# ---- program, request, reply ------------------------------------------------------------------------------------------
+# ---- program, request, reply ----
 
 
 class Demonstration(Frozen):
@@ -454,7 +454,7 @@ class Reply(Frozen):
     """Why this should be faster, falsifiable."""
     kernel: KernelSource
     """The kernel."""
-    autotune: dict[str, tuple[AutotuneConfig, ...]] = {}
+    autotune: dict[str, tuple[AutotuneConfig, ...]] = Field(default_factory=dict)
     """By kernel name; empty for no search, and always for CUDA."""
     honoured: tuple[Id, ...] = ()
     """Constraint ids the model says it kept."""
@@ -497,7 +497,7 @@ class CandidateFile(Frozen):
     """Whole content."""
 
 
-# ---- verdict ----------------------------------------------------------------------------------------------------------
+# ---- verdict ----
 
 
 class LevelResult(Frozen):

@@ -81,11 +81,10 @@ def _judged(event: VerdictReached, before: Attempt | None) -> Attempt | None:
     failed = event.verdict.failed()
     configs = before.configs if before else ""
     if failed is not None:
-        outcome = "no_gain" if failed.level in ("L3", "L4") else "failed"
         return Attempt(
             iteration_id=event.iteration_id,
             state=event.state,
-            outcome=outcome,
+            outcome="no_gain" if failed.level in ("L3", "L4") else "failed",
             reason=failed.reason,
             level=failed.level,
             configs=configs,

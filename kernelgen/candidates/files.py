@@ -73,9 +73,11 @@ def _name(temporary: str, path: Path) -> None:
     try:
         os.link(temporary, path)
     except OSError as error:
-        # a file system without hard links: here two writers of one name could race, and names are unique
-        if error.errno not in NO_LINKS or path.exists():
+        if error.errno not in NO_LINKS:
             raise
+        # a file system without hard links: here two writers of one name could race, and names are unique
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
         os.rename(temporary, path)
 
 

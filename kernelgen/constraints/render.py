@@ -53,7 +53,9 @@ class RenderedEntry(NamedTuple):
 
 def one_line(text: str) -> str:
     """The text on one line: whitespace runs and unprintable characters are single blanks."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(text.split())
 
 
 def plain(text: str) -> str:

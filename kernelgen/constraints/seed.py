@@ -2,8 +2,8 @@
 
 Each is a hard constraint that names its source, holds on that hardware alone, and carries a rule where a program can
 check it. Ids are `{hardware}_{fact}` and stay the same, so that seeding again finds what is there. The facts a config
-lists by itself come after the computed ones. Formulas: a launched block takes whole warps, its registers, and its shared
-memory plus what the system reserves a block; residency is what the tightest of them allows (CUDA C++ Programming Guide).
+lists by itself come after the computed ones. Residency counts the registers and the shared memory of a block, and what
+the system reserves of it a block (CUDA C++ Programming Guide); granularities of allocation are left aside.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def _residency(hardware: Hardware) -> list[_Fact]:
         ),
         _Fact(
             "waves",
-            f"{sms.value} SMs: choose a grid just under a multiple of {sms.value} times the resident blocks, or make it "
-            "persistent; one block more costs a whole wave.",
+            f"{sms.value} SMs: choose a grid just under a multiple of {sms.value} times the resident blocks, or make "
+            "it persistent; one block more costs a whole wave.",
             _sources(sms),
         ),
     ]
@@ -144,7 +144,7 @@ def _rates(hardware: Hardware) -> list[_Fact]:
         ),
         _Fact(
             "l2_bytes",
-            f"The L2 cache holds {l2.value / MIB:g} MiB: order blocks so that what they share is read again within that.",
+            f"The L2 cache holds {l2.value / MIB:g} MiB: order blocks so that shared data is read again within that.",
             _sources(l2),
         ),
         _Fact(

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from kernelgen.constraints.book import ConstraintBook
 from kernelgen.constraints.lines import Record, line_text, read_line
+from kernelgen.constraints.select import collector_paused
 from kernelgen.errors import ConstraintError
 from kernelgen.events import ConstraintAdded, ConstraintRetracted
 from kernelgen.ids import digest_text
@@ -70,13 +71,18 @@ class ConstraintFile:
             return []
         except OSError as error:
             raise self._unusable("read", error) from None
+        with collector_paused():
+            return self._lines(data)
+
+    def _lines(self, data: bytes) -> list[Line]:
         lines: dict[str, Line] = {}
         for number, raw in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-            if raw.strip():
-                line = self._line(number, raw)
-                known = lines.setdefault(line.record.id, line)
-                if known.record != line.record:
-                    raise self.wrong(line, f"line {known.number} has the id '{line.record.id}' too; give it another")
+            if not raw.strip():
+                continue
+            line = self._line(number, raw)
+            known = lines.setdefault(line.record.id, line)
+            if known is not line and known.record != line.record:
+                raise self.wrong(line, f"line {known.number} has the id '{line.record.id}' too; give it another")
         return list(lines.values())
 
     def _line(self, number: int, raw: bytes) -> Line:

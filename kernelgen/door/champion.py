@@ -72,7 +72,8 @@ def _import(arguments: Arguments, region: Region) -> None:
     )
     with EventLog.open(arguments.place("events")) as log:
         log.append(event, [text])
-    told = f"{good('imported')} {champion.id}: {path.name} is the kernel to beat for {champion.target} on {champion.hardware}"
+    where = f"{champion.target} on {champion.hardware}"
+    told = f"{good('imported')} {champion.id}: {path.name} is the kernel to beat for {where}"
     emit(champion.model_dump(mode="json"), told, as_json=arguments.as_json)
 
 

@@ -131,12 +131,16 @@ def one_sentence() -> Iterator[None]:
 def explain(error: BaseException) -> str:
     """What is wrong, where, and the nearest right name."""
     text = _whole_text(error)
-    choice = re.search(r"Could not find '(\w+)/([^']+)'", text) or re.search(r"In '.*?': Could not find '(\w+)/([^']+)'", text)
+    choice = re.search(r"Could not find '(\w+)/([^']+)'", text) or re.search(
+        r"In '.*?': Could not find '(\w+)/([^']+)'", text
+    )
     if choice:
         options = re.search(r"Available options in '\w+':((?:\n\s+\S+)+)", text)
         names = options.group(1).split() if options else []
         return f"There is no {choice.group(1)} '{choice.group(2)}'{nearest(choice.group(2), names)}"
-    key = re.search(r"Could not override '([^']+)'", text) or re.search(r"Could not append to config\. .*?'([^']+)'", text)
+    key = re.search(r"Could not override '([^']+)'", text) or re.search(
+        r"Could not append to config\. .*?'([^']+)'", text
+    )
     if key:
         *parents, last = key.group(1).split(".")
         keys = known_keys(GenerateConfig, parents)

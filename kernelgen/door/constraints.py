@@ -140,9 +140,7 @@ def _select(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) ->
     policy = _policy(arguments)
     number = choice(arguments, "state") or "0"
     approach = region.catalog.approach(int(number) if number.isdigit() else -1)
-    scope = Scope(
-        target=region.target.name, hardware=region.hardware.name, dsl=approach.dsl, state=approach.number
-    )
+    scope = Scope(target=region.target.name, hardware=region.hardware.name, dsl=approach.dsl, state=approach.number)
     book = reconcile(file, rows)
     selection = select(book.active, scope, budget=policy.constraint_tokens, encoding=policy.encoding)
     left = ", ".join(selection.left_out) or "none"

@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from kernelgen.catalog import Catalog, read_yaml, shipped_conf
 from kernelgen.door import compose
 from kernelgen.door.console import bad, emit, good, warn
-from kernelgen.errors import BadInput, GenerationError, KernelgenError
+from kernelgen.errors import BadInput, KernelgenError
 from kernelgen.eventlog.store import EventLog
 from kernelgen.generation.models import open_model
 from kernelgen.generation.prepare import prepare
@@ -29,11 +29,9 @@ from kernelgen.generation.workspace import Resolved
 
 _JSON = "KERNELGEN_JSON"
 """Tells the jobs of a sweep, also those in other processes, that the output is read by a program."""
+FAILED = "failed-"
+"""Begins the names of the marks that failed jobs leave."""
 SHOWN_LEFT_OUT = 5
-
-
-class JobFailed(GenerationError):
-    """A job of a sweep ended without a candidate; its sentence has been printed."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -129,7 +127,7 @@ def _text(outcome: Outcome) -> str:
 
 
 def job(composed: DictConfig) -> None:
-    """One job of a sweep. Raises JobFailed after telling why; the other jobs run on."""
+    """One job of a sweep. A failure is told and left as a mark in the sweep's scratch folder; the other jobs run on."""
     from hydra.core.hydra_config import HydraConfig
 
     hydra = HydraConfig.get()
@@ -140,14 +138,13 @@ def job(composed: DictConfig) -> None:
         resolved = compose.resolved(composed, overrides, Catalog(list(dict.fromkeys(folders))))
         generate(resolved, as_json=as_json)
     except KernelgenError as error:
-        named = " ".join(overrides)
         emit(
             {"error": type(error).__name__, "message": str(error), "overrides": overrides},
-            f"{bad('failed')} [{named}]: {error}",
+            f"{bad('failed')} [{' '.join(overrides)}]: {error}",
             as_json=as_json,
         )
-        sys.stdout.flush()
-        raise JobFailed(f"[{named}] {error}") from None
+        (Path(hydra.sweep.dir) / f"{FAILED}{hydra.job.num}").touch()
+    sys.stdout.flush()
 
 
 def _sweep(overrides: Sequence[str], folders: Sequence[Path], *, as_json: bool) -> int:
@@ -157,14 +154,12 @@ def _sweep(overrides: Sequence[str], folders: Sequence[Path], *, as_json: bool) 
     os.environ[_JSON] = "1" if as_json else "0"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process
     with tempfile.TemporaryDirectory(prefix="kernelgen-sweep-") as scratch:
-        sys.argv = ["kernelgen generate", "--multirun", *compose.typed_overrides(overrides), *compose.search_path_override(folders)]
+        sys.argv = ["kernelgen generate", "--multirun", *compose.typed_overrides(overrides)]
+        sys.argv += compose.search_path_override(folders)
         sys.argv += [f"hydra.sweep.dir='{scratch}'", "hydra/job_logging=disabled", "hydra/hydra_logging=disabled"]
         main = hydra.main(
             version_base=compose.HYDRA_VERSION_BASE, config_path=str(shipped_conf()), config_name=compose.CONFIG_NAME
         )(job)
-        try:
-            with compose.one_sentence():
-                main()
-        except JobFailed:
-            return 1
-    return 0
+        with compose.one_sentence():
+            main()
+        return 1 if any(Path(scratch).glob(f"{FAILED}*")) else 0

@@ -137,7 +137,11 @@ def _export(arguments: Arguments, log: EventLog) -> int:
         raise BadInput(f"{path} exists already; name another file with to=.") from error
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}; name another file with to=.") from error
-    emit({"exported": count, "file": str(path)}, f"{good('exported')} {count} events to {path}", as_json=arguments.as_json)
+    emit(
+        {"exported": count, "file": str(path)},
+        f"{good('exported')} {count} events to {path}",
+        as_json=arguments.as_json,
+    )
     return 0
 
 

@@ -66,7 +66,9 @@ def _import(arguments: Arguments) -> None:
             raw=digest_text(raw),
         )
         log.append(event, [text, raw])
-    summary = f"{good('imported')} {profile.id}: {target.name} on {region.hardware.name} at {shape}\n{_summary(profile)}"
+    summary = (
+        f"{good('imported')} {profile.id}: {target.name} on {region.hardware.name} at {shape}\n{_summary(profile)}"
+    )
     emit(profile.model_dump(mode="json"), summary, as_json=arguments.as_json)
 
 
@@ -100,7 +102,16 @@ def _list(arguments: Arguments) -> None:
     with EventLog.read(arguments.place("events")) as log:
         found = list(_profiles(log, arguments))
     cells = [
-        (p.id, p.target, p.hardware, p.shape, f"{p.time_us:.1f}", f"{p.floor_us:.1f}", p.bottleneck, _short(p.subject, 60))
+        (
+            p.id,
+            p.target,
+            p.hardware,
+            p.shape,
+            f"{p.time_us:.1f}",
+            f"{p.floor_us:.1f}",
+            p.bottleneck,
+            _short(p.subject, 60),
+        )
         for p in found
     ]
     header = ("id", "target", "hardware", "shape", "us", "floor us", "bottleneck", "profiled")

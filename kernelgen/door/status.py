@@ -35,7 +35,9 @@ def run(argv: Sequence[str]) -> int:
                 if everything or record["events"] or gpu.name == "h200":
                     records.append(record)
     cells = [[str(record[column]) for column in _COLUMNS] for record in records]
-    emit({"regions": records}, table([column.replace("_", " ") for column in _COLUMNS], cells), as_json=arguments.as_json)
+    emit(
+        {"regions": records}, table([column.replace("_", " ") for column in _COLUMNS], cells), as_json=arguments.as_json
+    )
     return 0
 
 

@@ -26,7 +26,10 @@ def runs_folder(log: Path) -> Path:
 
 
 class RunLock:
-    """The lock of one generation, held until `release` or the end of the process."""
+    """The lock of one generation, held until `release` or the end of the process.
+
+    As a context manager it is released at the end of the block; after an error the run counts as cut off.
+    """
 
     def __init__(self, path: Path, fd: int) -> None:
         """Of a file that is open and locked."""
@@ -60,7 +63,10 @@ class RunLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        if kind is None:
+            self.release()
+        else:
+            os.close(self._fd)  # the run did not end: the file stays, and a recoverer finishes what the log has of it
 
 
 @contextmanager

@@ -57,7 +57,9 @@ def read_parts(path: Path, champion_of: ChampionOf) -> Parts:
     data = read_yaml(path)
     targets, reference = data.get("targets"), data.get("reference")
     if not isinstance(targets, list) or len(targets) < 2 or not isinstance(reference, str):
-        raise BadInput(f"The parts file {path} needs `targets:`, a list of two or more, and `reference:`, a Python file.")
+        raise BadInput(
+            f"The parts file {path} needs `targets:`, a list of two or more, and `reference:`, a Python file."
+        )
     parts = []
     for name in targets:
         champion = champion_of(str(name))

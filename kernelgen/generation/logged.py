@@ -47,7 +47,13 @@ BINDING = "binding"
 
 
 def requested(
-    prepared: Prepared, *, iteration_id: str, messages: Messages, model: str, parameters: dict[str, object], versions: dict[str, str]
+    prepared: Prepared,
+    *,
+    iteration_id: str,
+    messages: Messages,
+    model: str,
+    parameters: dict[str, object],
+    versions: dict[str, str],
 ) -> tuple[GenerationRequested, list[str]]:
     """The event of a prepared generation and the texts it refers to."""
     ask, config = prepared.ask, prepared.config
@@ -93,7 +99,9 @@ class LogReader:
         approach = parts["approach"]
         assert isinstance(approach, Approach)
         scope = (event.target, event.hardware, approach.dsl, approach.number)
-        ids, selection = self._selection(event.constraint_set, scope, config.policy.constraint_tokens, config.policy.encoding)
+        ids, selection = self._selection(
+            event.constraint_set, scope, config.policy.constraint_tokens, config.policy.encoding
+        )
         return Prepared(
             config=config,
             overrides=event.overrides,
@@ -119,5 +127,7 @@ class LogReader:
                 self._constraints[row.event.constraint.id] = row.event.constraint
         missing = [name for name in ids if name not in self._constraints]
         if missing:
-            raise LogError(f"The log has no constraint {missing[0]}, which a generation used; `kernelgen log verify` says more.")
+            raise LogError(
+                f"The log has no constraint {missing[0]}, which a generation used; `kernelgen log verify` says more."
+            )
         return [self._constraints[name] for name in ids]

@@ -1,4 +1,4 @@
-"""A language model as a generation asks it: the door of an `lm=` choice behind the DSPy program and the prompt's adapter."""
+"""A language model as a generation asks it: the door of an `lm=` choice, behind DSPy's program and our adapter."""
 
 from __future__ import annotations
 

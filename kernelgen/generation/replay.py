@@ -18,7 +18,7 @@ from kernelgen.eventlog.store import EventLog
 from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
 from kernelgen.generation.logged import LogReader, Messages
 from kernelgen.generation.prepare import Prepared
-from kernelgen.generation.run import configs_text, files_of
+from kernelgen.generation.run import configs_text, files_of, followups
 from kernelgen.ids import canonical_json, digest_text
 from kernelgen.prompt import assemble, reply
 from kernelgen.records import Reply, digest
@@ -38,7 +38,7 @@ class Replayed:
     """The first difference in a sentence; None when every byte is equal."""
 
 
-class _Differs(Exception):  # noqa: N818 (control flow of one replay, not an error)
+class _Differs(Exception):
     pass
 
 
@@ -83,7 +83,7 @@ class _Comparison:
     def replies(self, received: list[ReplyReceived], generated: CandidateGenerated | None) -> None:
         unusable: list[tuple[str, str]] = []
         for event in received:
-            asked = [*self._messages, *assemble.followups(unusable)]
+            asked = [*self._messages, *followups(unusable)]
             self._same_messages(f"the messages of attempt {event.attempt}", event.messages, asked)
             text = self._log.text(event.text)
             try:

@@ -6,13 +6,13 @@ with its whole text before its file is written. Killed between any two steps, `r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelgen import candidates
-from kernelgen.config import LmConfig
-from kernelgen.errors import GenerationError, ModelError, NoPlay, ReplyError
+from kernelgen.errors import GenerationError, NoPlay, ReplyError
 from kernelgen.eventlog.runs import RunLock
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
@@ -20,8 +20,8 @@ from kernelgen.generation.logged import Messages, requested
 from kernelgen.generation.models import Model
 from kernelgen.generation.prepare import Prepared
 from kernelgen.ids import canonical_json, digest_text, new_id
-from kernelgen.prompt import assemble
-from kernelgen.records import Answer, CandidateFile, Reply, to_text
+from kernelgen.prompt import assemble, reply
+from kernelgen.records import Answer, CandidateFile, Reply
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path) -> Outcom
             answer, attempt, parsed = _ask(prepared, event, log, model)
         except GenerationError as error:
             log.append(failed(event, error))
-            raise
-        return finish(prepared, event, answer, attempt, parsed, log=log, out=out)
+            failure = error
+        else:
+            return finish(prepared, event, answer, attempt, parsed, log=log, out=out)
+    raise failure
 
 
-def _ask(
-    prepared: Prepared, event: GenerationRequested, log: EventLog, model: Model
-) -> tuple[str, int, Reply]:
+def _ask(prepared: Prepared, event: GenerationRequested, log: EventLog, model: Model) -> tuple[str, int, Reply]:
     """Ask until a reply can be parsed, as often as the policy allows; returns the reply's text, attempt and parts."""
     unusable: list[tuple[str, str]] = []
     attempts = prepared.config.policy.reply_attempts
@@ -78,7 +78,7 @@ def _ask(
             received.append(answer)
 
         try:
-            parsed = model.ask(prepared, followups=assemble.followups(unusable), tap=tap)
+            parsed = model.ask(prepared, followups=followups(unusable), tap=tap)
         except ReplyError as error:
             if attempt == attempts:
                 raise ReplyError(f"{error.reason} (asked {attempts} times)") from error
@@ -86,6 +86,14 @@ def _ask(
         else:
             return received[-1].text, attempt, parsed
     raise AssertionError("policy.reply_attempts is at least one")
+
+
+def followups(unusable: Iterable[tuple[str, str]]) -> Messages:
+    """The messages that ask again: for each earlier reply its text, then the reason it could not be used."""
+    asked: Messages = []
+    for text, reason in unusable:
+        asked += [{"role": "assistant", "content": text}, {"role": "user", "content": reply.reask(reason)}]
+    return asked
 
 
 def received_event(

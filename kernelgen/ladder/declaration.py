@@ -67,7 +67,7 @@ def read(path: Path) -> Declaration:
             raise BadInput(f"{file} declares no {name}: it needs {expected}, as kernelgen writes it.")
         if not holds(literals[name]):
             raise BadInput(f"{file}: {name} is {literals[name]!r}; it needs {expected}.")
-        values[name.lower()] = literals[name]
+        values[name.removeprefix(PREFIX).lower()] = literals[name]
     folder = values.pop("target_folder")
     return Declaration(file=file, target_folder=None if folder is None else file.parent / folder, **values)
 
@@ -110,13 +110,16 @@ def _are_kinds(value: Any) -> bool:
 
 
 # by constant: what it needs, in words and as a test
+PREFIX = "KERNELGEN_"
+"""So that no constant of the model's part has the same name."""
+
 CONSTANTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "TARGET_MODULE": ("the target's module, a text", lambda value: isinstance(value, str) and bool(value)),
-    "TARGET_FOLDER": ("the module's folder, a text or None", lambda value: value is None or isinstance(value, str)),
-    "ENTRY_POINT": ("the name of a function", _is_name),
-    "ARCH": ("a compute capability, such as 90", lambda value: type(value) is int),
-    "TUNE": ("shapes, a dict of name to dimensions", _are_shapes),
-    "SMOKE": ("shapes, a dict of name to dimensions", _are_shapes),
-    "KINDS": ("a tuple of input kinds", _are_kinds),
-    "DSL": (f"one of {', '.join(DSLS)}", lambda value: value in DSLS),
+    "KERNELGEN_TARGET_MODULE": ("the target's module, a text", lambda value: isinstance(value, str) and bool(value)),
+    "KERNELGEN_TARGET_FOLDER": ("the module's folder, a text or None", lambda value: value is None or isinstance(value, str)),
+    "KERNELGEN_ENTRY_POINT": ("the name of a function", _is_name),
+    "KERNELGEN_ARCH": ("a compute capability, such as 90", lambda value: type(value) is int),
+    "KERNELGEN_TUNE": ("shapes, a dict of name to dimensions", _are_shapes),
+    "KERNELGEN_SMOKE": ("shapes, a dict of name to dimensions", _are_shapes),
+    "KERNELGEN_KINDS": ("a tuple of input kinds", _are_kinds),
+    "KERNELGEN_DSL": (f"one of {', '.join(DSLS)}", lambda value: value in DSLS),
 }

@@ -38,7 +38,15 @@ class Quantity:
 LONGEST_US = 3.6e9  # one hour
 MOST_BYTES = 1e18
 MOST_BYTES_PER_S = 1e15
+MOST_BLOCKS = 2.0**63
 MOST_PERCENT = 200.0  # ncu's percentages overshoot 100 where passes disagree
+
+TRACE_TIME = "dur"
+"""A kernel's duration in a torch.profiler trace."""
+MEAN_TIME = "time (ns) / count"
+"""Proton's time of one launch: it sums the launches of a kernel."""
+ESTIMATED_OCCUPANCY = "est. achieved occupancy %"
+"""torch.profiler's estimate from registers, shared memory and launch shape: no counter."""
 
 TIME = Quantity(
     "time",
@@ -49,6 +57,8 @@ TIME = Quantity(
         "gpu__time_duration.avg",
         "GPU Speed Of Light Throughput: Duration",
         "GPU Speed Of Light: Duration",
+        TRACE_TIME,
+        MEAN_TIME,
     ),
 )
 DRAM_READ = Quantity("bytes read from DRAM", BYTES, MOST_BYTES, ("dram__bytes_read.sum",))
@@ -87,6 +97,10 @@ OCCUPANCY = Quantity(
     MOST_PERCENT,
     ("sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy: Achieved Occupancy"),
 )
+OCCUPANCY_ESTIMATE = Quantity("estimated occupancy", PERCENT, MOST_PERCENT, (ESTIMATED_OCCUPANCY,))
+GRID_BLOCKS = Quantity(
+    "blocks", {"": 1.0, "block": 1.0}, MOST_BLOCKS, ("launch__grid_size", "Launch Statistics: Grid Size")
+)
 ISSUE_ACTIVE = Quantity(
     "issue slots busy",
     PERCENT,
@@ -105,6 +119,9 @@ class Figures:
     """Of the peak the profiler knows."""
     sm_percent: float | None
     occupancy_percent: float | None
+    """Measured, else the profiler's estimate."""
+    occupancy_estimated: bool
+    """Whether it is the estimate."""
 
 
 def figures(launch: KernelLaunch, file: str) -> Figures:
@@ -115,12 +132,14 @@ def figures(launch: KernelLaunch, file: str) -> Figures:
             f"{file}:{launch.line}: launch '{short_name(launch.name)}' has no duration (gpu__time_duration.sum, or "
             "Duration of section GPU Speed Of Light Throughput); profile again with ncu --set full"
         )
+    measured, estimate = value(launch, OCCUPANCY, file), value(launch, OCCUPANCY_ESTIMATE, file)
     return Figures(
         time_us=time_us,
         dram_bytes=_dram_bytes(launch, time_us, file),
         dram_percent=value(launch, DRAM_PERCENT, file),
         sm_percent=value(launch, SM_PERCENT, file),
-        occupancy_percent=value(launch, OCCUPANCY, file),
+        occupancy_percent=estimate if measured is None else measured,
+        occupancy_estimated=measured is None and estimate is not None,
     )
 
 

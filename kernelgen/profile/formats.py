@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgen.errors import ProfileError
-from kernelgen.profile import ncu
+from kernelgen.profile import ncu, ncu_report, proton, torch_trace
 from kernelgen.profile.table import LaunchTable
 from kernelgen.profile.textfile import head, shown
 
@@ -31,6 +31,9 @@ class Format:
 FORMATS = (
     Format(ncu.RAW, ncu.is_raw, ncu.read_raw),
     Format(ncu.DETAILS, ncu.is_details, ncu.read_details),
+    Format(ncu_report.REPORT, ncu_report.is_report, ncu_report.read_report),
+    Format(torch_trace.TORCH, torch_trace.is_trace, torch_trace.read_trace),
+    Format(proton.PROTON, proton.is_hatchet, proton.read_hatchet),
 )
 
 
@@ -44,8 +47,5 @@ def read(path: Path) -> LaunchTable:
             return known.read(path)
     names = ", ".join(known.name for known in FORMATS)
     if "\0" in start:
-        raise ProfileError(
-            f"{shown(path)} is a binary file; known formats are {names}, and a .ncu-rep becomes one with "
-            "ncu --import FILE --page raw --csv --print-units base"
-        )
-    raise ProfileError(f"{shown(path)} is not a profile of a known format ({names}); give the csv that ncu exports")
+        raise ProfileError(f"{shown(path)} is a binary file; known formats are {names}; export it as one of them")
+    raise ProfileError(f"{shown(path)} is not a profile of a known format ({names}); export it as one of them")

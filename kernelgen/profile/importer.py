@@ -24,6 +24,8 @@ from kernelgen.profile.table import KernelLaunch, LaunchTable, raw_text, short_n
 from kernelgen.profile.textfile import digest, shown
 from kernelgen.records import Champion, Launch, Profile
 
+ESTIMATE = "the occupancy is the profiler's estimate, not measured"
+"""Said wherever a record's occupancy is one."""
 NAMES_SHOWN = 12
 """Kernel names a message lists at most."""
 
@@ -103,6 +105,9 @@ def _measured(whole: Region) -> dict[str, Any]:
 def _judged(whole: Region, roof: Roofline, hardware: Hardware) -> dict[str, Any]:
     """The record's fields that the roofline gives."""
     bottleneck = classify(whole, roof, hardware)
+    factor = limiting_factor(whole, roof, bottleneck, hardware)
+    if whole.occupancy_estimated:
+        factor = factor.model_copy(update={"sentence": f"{factor.sentence}; {ESTIMATE}"})
     return {
         "flops": roof.flops,
         "floor_bytes": roof.floor_bytes,
@@ -111,7 +116,7 @@ def _judged(whole: Region, roof: Roofline, hardware: Hardware) -> dict[str, Any]
         "intensity": roof.intensity,
         "ridge": roof.ridge,
         "bottleneck": bottleneck,
-        "limiting_factor": limiting_factor(whole, roof, bottleneck, hardware),
+        "limiting_factor": factor,
         "target_metric": target_metric(whole, roof, bottleneck),
     }
 

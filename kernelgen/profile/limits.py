@@ -12,6 +12,7 @@ from kernelgen.profile.figures import (
     DRAM_RATE,
     DRAM_READ,
     DRAM_TOTAL,
+    GRID_BLOCKS,
     ISSUE_ACTIVE,
     OCCUPANCY,
     SM_PERCENT,
@@ -35,6 +36,8 @@ EXCESS = 1.2
 
 _BUSY = {"DRAM bandwidth": (DRAM_PERCENT, DRAM_RATE, DRAM_TOTAL, DRAM_READ), "SM throughput": (SM_PERCENT,)}
 
+_IDLE = [("idle issue slots", ISSUE_ACTIVE), ("occupancy", OCCUPANCY)]
+
 
 def limiting_factor(region: Region, roof: Roofline, bottleneck: Bottleneck, hardware: Hardware) -> LimitingFactor:
     """What holds the region back, by its class."""
@@ -48,7 +51,7 @@ def limiting_factor(region: Region, roof: Roofline, bottleneck: Bottleneck, hard
     loads = {"DRAM bandwidth": one.dram_percent or 0.0, "SM throughput": one.sm_percent or 0.0}
     name = max(loads, key=lambda key: loads[key])
     loaded = _busy(name, region, region.dominant) if loads[name] >= UNDERUTILISED_PERCENT else None
-    return loaded or _stalled(region) or _idle(region) or _time(region, roof)
+    return loaded or _stalled(region) or _idle(region, hardware) or _time(region, roof)
 
 
 def target_metric(region: Region, roof: Roofline, bottleneck: Bottleneck) -> str:
@@ -143,10 +146,14 @@ def _stalled(region: Region) -> LimitingFactor | None:
     return LimitingFactor(name=stall.name, metric=stall.metric, value=stall.value, unit=stall.unit, sentence=sentence)
 
 
-def _idle(region: Region) -> LimitingFactor | None:
-    """Without stall reasons: idle issue slots, else few warps."""
-    for name, quantity in (("idle issue slots", ISSUE_ACTIVE), ("occupancy", OCCUPANCY)):
-        found = region.launches[region.dominant].find(quantity.names)
+def _idle(region: Region, hardware: Hardware) -> LimitingFactor | None:
+    """Without stall reasons: idle issue slots, else few warps; a persistent kernel has few by design."""
+    launch = region.launches[region.dominant]
+    blocks = launch.find(GRID_BLOCKS.names)
+    persistent = blocks is not None and blocks.number <= hardware.sm_count.value
+    causes = [("idle issue slots", ISSUE_ACTIVE)] if persistent else _IDLE
+    for name, quantity in causes:
+        found = launch.find(quantity.names)
         if found is not None:
             where = _where(region, region.dominant)
             return _factor(name, found, f"{where} with {quantity.title} at {found.number:.1f}% ({found.name})")

@@ -24,8 +24,9 @@ STALL_RULE = "rule CPIStall"
 """Key of the one rule text that is kept: on a details page only it says what warps wait for."""
 
 _ID, _KERNEL, _NAME, _UNIT, _VALUE = "ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
+_PROCESS, _SECTION = "Process ID", "Section Name"
 _IDENTITY = frozenset(
-    {_ID, "Process ID", "Process Name", "Host Name", _KERNEL, "Context", "Stream"}
+    {_ID, _PROCESS, "Process Name", "Host Name", _KERNEL, "Context", "Stream"}
     | {"Block Size", "Grid Size", "Device", "CC"}
 )
 _DEVICE_NAME = "device__attribute_display_name"
@@ -132,18 +133,28 @@ def read_details(path: Path) -> LaunchTable:
     if missing:
         raise ProfileError(f"{shown(path)}:{number}: the header lacks the column {missing[0]}; {_EXPORT}")
     builder = _Builder(path)
+    places = {name: column for column, name in enumerate(header)}
+    identity, process = places[_ID], places.get(_PROCESS, places[_ID])
+    section_at, name_at, unit_at, value_at = places.get(_SECTION), places[_NAME], places[_UNIT], places[_VALUE]
     for number, fields in rows:
-        row = dict(zip(header, fields, strict=False))
-        launch = builder.launch((row.get("Process ID", ""), row[_ID]), row, number)
-        section, name = row.get("Section Name", ""), row[_NAME]
+        key = (fields[process], fields[identity])
+        launch = builder.launches.get(key) or builder.launch(key, dict(zip(header, fields, strict=False)), number)
+        name = fields[name_at]
         if name:
+            section = fields[section_at] if section_at is not None else ""
             plain = "__" in name or not section
-            builder.add(launch, name if plain else f"{section}: {name}", row[_UNIT], row[_VALUE], number)
-        elif row.get("Rule Name") == _RULE and row.get("Rule Type") == _ADVICE:
-            builder.add(launch, STALL_RULE, "", row.get("Rule Description", ""), number)
+            builder.add(launch, name if plain else f"{section}: {name}", fields[unit_at], fields[value_at], number)
+        else:
+            _add_rule(builder, launch, dict(zip(header, fields, strict=False)), number)
     table = builder.table(DETAILS)
     _ends_whole(builder, shown(path))
     return table
+
+
+def _add_rule(builder: _Builder, launch: _Open, row: dict[str, str], number: int) -> None:
+    """Keep the text of the one rule that names the top stall."""
+    if row.get("Rule Name") == _RULE and row.get("Rule Type") == _ADVICE:
+        builder.add(launch, STALL_RULE, "", row.get("Rule Description", ""), number)
 
 
 def _ends_whole(builder: _Builder, file: str) -> None:
@@ -181,12 +192,16 @@ def _rows(path: Path, *, wide: bool) -> Iterator[tuple[int, list[str]]]:
                 f"{shown(path)}:{number}: the row has {len(fields)} fields where the table has {least}; the file was "
                 f"cut or damaged, {_EXPORT}"
             )
-        if fields[: len(header)] == header:
+        if fields[0] == header[0] and fields[: len(header)] == header:
             raise ProfileError(f"{shown(path)}:{number}: a second table begins; give one export a file")
         yield number, fields
 
 
 def _fields(line: str, path: Path, number: int) -> list[str]:
+    if line.startswith('"') and line.endswith('"'):
+        quick = line[1:-1].split('","')
+        if line.count('"') == 2 * len(quick):  # none within a field, where it would be doubled
+            return quick
     try:
         return next(csv.reader([line], strict=True))
     except csv.Error as error:

@@ -51,6 +51,8 @@ class Region:
     """Time-weighted percent of peak."""
     occupancy_percent: float | None
     """Time-weighted."""
+    occupancy_estimated: bool
+    """Whether any of it is the profiler's estimate and no measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def region(launches: Sequence[KernelLaunch], hardware: Hardware, file: str) -> R
         dram_percent=dram_percent,
         sm_percent=_weighted([one.sm_percent for one in each], times),
         occupancy_percent=_weighted([one.occupancy_percent for one in each], times),
+        occupancy_estimated=any(one.occupancy_estimated for one in each),
     )
 
 

@@ -77,7 +77,7 @@ def name_subject(region: Region, champion: Champion, champion_kernels: Iterable[
 
 
 def _who(region: Region) -> str:
-    full = [launch.name for launch in region.launches]
+    full = {launch.name for launch in region.launches}
     return next((who for who, pattern in _FAMILIES if any(pattern.search(name) for name in full)), "other kernels")
 
 

@@ -52,7 +52,7 @@ class KernelLaunch:
     device: str
     """The device's name, or empty."""
     line: int
-    """Line of the file where the launch begins."""
+    """Line of the file where the launch begins; its number in a format without lines."""
     metrics: Mapping[str, Metric]
     """By the name the file gives it; a details page's are `Section Name: Metric Name`."""
 
@@ -99,8 +99,9 @@ def raw_text(table: LaunchTable) -> str:
     units: dict[str, list[str | None]] = {}
     for index, launch in enumerate(table.launches):
         for name, metric in launch.metrics.items():
-            texts.setdefault(name, [None] * count)[index] = metric.text
-            units.setdefault(name, [None] * count)[index] = metric.unit
+            if name not in texts:
+                texts[name], units[name] = [None] * count, [None] * count
+            texts[name][index], units[name][index] = metric.text, metric.unit
     metrics = {name: {"unit": _shared(units[name]), "values": values} for name, values in texts.items()}
     launches = [
         {"name": x.name, "grid": x.grid, "block": x.block, "capability": x.capability, "device": x.device}

@@ -68,11 +68,11 @@ def sections(text: str, heading: Callable[[str], tuple[str, str] | None]) -> dic
     for line in text.split("\n"):
         if fence is not None:
             current.lines.append(line)
-            if _closes(line, fence):
+            if fence[2] in line and _closes(line, fence):
                 current.blocks.append(Block(_info(fence), "\n".join(inside)))
                 fence = None
             else:
-                inside.append(_outdented(line, len(fence[1])))
+                inside.append(_outdented(line, len(fence[1])) if fence[1] else line)
         elif title := heading(line):
             name, rest = title
             current = found[name] = Section(lines=[rest], prose=[rest])

@@ -38,6 +38,8 @@ def load_program(name: str, path: Path) -> Program:
         raise ConfigError(f"Program {name}: {path} is not DSPy's saved state of one predictor; {MEND}.") from error
     try:
         return program_of(name, instructions, demos)
+    except ConfigError:
+        raise
     except BadInput as error:
         raise ConfigError(f"Program {name}: {path}: {error}") from error
 
@@ -57,7 +59,12 @@ def program_of(name: str, instructions: Any, demos: Any) -> Program:
 
 
 def demonstration(demo: Any, number: int) -> Demonstration:
-    """One demo, a mapping of the signature's fields, as a message pair. Raises BadInput naming the field."""
+    """One demo as a message pair: one already, or a mapping of the signature's fields.
+
+    Raises BadInput naming the field that is wrong.
+    """
+    if isinstance(demo, Demonstration):
+        return demo
     try:
         fields = dict(demo)
         ask = ask_of(fields)

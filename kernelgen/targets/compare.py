@@ -50,29 +50,40 @@ def non_finite(name: str, got: Tensor) -> list[str]:
     return [f"{name}{list(place)} is {got[place].item()}: {int(bad.sum())} of {got.numel()} values are not finite"]
 
 
-def element_distance(name: str, expected: Tensor, got: Tensor, tolerance: ToleranceTable) -> list[str]:
-    """A fault where |got - expected| > atol + rtol * |expected| in any element, in float64."""
+def element_distance(
+    name: str, expected: Tensor, got: Tensor, tolerance: ToleranceTable, scale: Tensor | float = 1.0
+) -> list[str]:
+    """A fault where |got - expected| > atol * scale + rtol * |expected| in any element, in float64.
+
+    `scale` broadcasts to the outputs: the size of what was summed, where sums may cancel.
+    """
     faults = non_finite(name, got)
     if faults:
         return faults
     rtol, atol = bounds(tolerance, name)
     want, have = expected.double(), got.double()
     distance = (have - want).abs()
-    excess = distance - (atol + rtol * want.abs())
+    limit = atol * scale + rtol * want.abs()
+    excess = distance - limit
     if excess.numel() == 0 or excess.max() <= 0:
         return []
     place = _largest(excess)
-    allowed = atol + rtol * abs(want[place].item())
+    allowed = limit[place].item()
     return [
         f"{name}{list(place)} is {have[place].item():.7g}, expected {want[place].item():.7g}: "
         f"off by {distance[place].item():.3g}, allowed {allowed:.3g}"
     ]
 
 
-def vector_distance(name: str, expected: Tensor, got: Tensor, tolerance: ToleranceTable) -> list[str]:
+def vector_distance(
+    name: str, expected: Tensor, got: Tensor, tolerance: ToleranceTable, *, by_size: bool = False
+) -> list[str]:
     """Faults of vectors along the last axis, in float64: |got - expected| > rtol * |expected| in the 2-norm of any
-    vector, so that a small one is not hidden by large ones; or any element off by more than atol.
+    vector, so that a small one is not hidden by large ones; or any element off by more than atol, with `by_size` more
+    than atol times the root mean square of its vector.
     """
+    import torch
+
     faults = non_finite(name, got)
     if faults:
         return faults
@@ -86,12 +97,16 @@ def vector_distance(name: str, expected: Tensor, got: Tensor, tolerance: Toleran
         size = want[place].norm().item()
         relative = norms[place].item() / size if size else float("inf")
         faults.append(f"{name}{list(place)}: relative error {relative:.3g} of the vector, allowed {rtol:.3g}")
+    limit = torch.full_like(norms, atol)
+    if by_size:
+        limit *= want.square().mean(dim=-1).sqrt()
     worst = distance.abs()
-    if worst.numel() and worst.max() > atol:
-        place = _largest(worst)
+    excess = worst - limit[..., None]
+    if excess.numel() and excess.max() > 0:
+        place = _largest(excess)
         faults.append(
             f"{name}{list(place)} is {have[place].item():.7g}, expected {want[place].item():.7g}: "
-            f"off by {worst[place].item():.3g}, allowed {atol:.3g}"
+            f"off by {worst[place].item():.3g}, allowed {limit[place[:-1]].item():.3g}"
         )
     return faults
 

@@ -17,20 +17,13 @@ from kernelgen.targets.compare import (
     require_exact,
     structure,
 )
+from kernelgen.targets.routing import CHOSEN, EXPERTS, KINDS, choice_faults, choose, make_logits, weigh
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
 HIDDEN = 7168
-EXPERTS = 384
-CHOSEN = 8
-ROUTED_SCALING_FACTOR = 2.827
-WEIGHT_EPSILON = 1e-20
-# scores s + bias that lie closer than this, relative to max(1, |score|), may change places: fp32 rounds a score near 1
-# by 2^-24 and the sigmoid before it by a few times as much
-EPSILON = 2.0**-20
 OUTPUTS = ("rows", "offsets", "ids", "weights", "pairs")
-KINDS = ("plain", "skewed", "ragged", "stressed")
 # rows compared at once, so that the check needs little memory beside the outputs
 ROWS_AT_ONCE = 16384
 
@@ -38,9 +31,8 @@ ROWS_AT_ONCE = 16384
 def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict[str, Any]:
     """hidden [T, 7168] bf16, logits [T, 384] fp32, bias [384] fp32 on `device`, the same for the same seed.
 
-    plain: normal logits, small bias. skewed: popularity of experts by Zipf's law. ragged: 11 experts reachable, one of
-    them chosen by every token, all others empty. stressed: exact ties, equal and saturated logits, a bias as large as
-    the scores, rows of magnitude 1e-30 to 1e30. Raises ConfigError for an unknown kind.
+    The kinds are those of `routing.make_logits`; stressed ones also have rows of magnitude 1e-30 to 1e30. Raises
+    ConfigError for an unknown kind.
     """
     import torch
 
@@ -49,38 +41,25 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     generator = torch.Generator(device=device).manual_seed(seed)
     tokens = dims["T"]
     hidden = torch.randn(tokens, HIDDEN, generator=generator, device=device)
-    logits = 1.5 * torch.randn(tokens, EXPERTS, generator=generator, device=device)
-    bias = 0.05 * torch.randn(EXPERTS, generator=generator, device=device)
-    if kind == "skewed":
-        rank = torch.randperm(EXPERTS, generator=generator, device=device)
-        logits += 3.0 - 1.5 * torch.log1p(rank.float())
-    elif kind == "ragged":
-        reachable = torch.randperm(EXPERTS, generator=generator, device=device)[: CHOSEN + 3]
-        bias -= 4.0
-        bias[reachable] += 4.0
-        bias[reachable[0]] += 4.0
-    elif kind == "stressed":
+    logits, bias = make_logits(tokens, kind, generator)
+    if kind == "stressed":
         magnitude = torch.tensor([1e30, 1.0, 1e-30], device=device)
         hidden *= magnitude[torch.arange(tokens, device=device) % 3, None]
-        logits = _stressed_logits(logits, generator)
-        bias = torch.randint(-8, 9, (EXPERTS,), generator=generator, device=device) / 8.0
     return {"hidden": hidden.bfloat16(), "logits": logits, "bias": bias}
 
 
 def reference(hidden: Tensor, logits: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
     """(rows [8T, 7168] bf16, offsets [385] int32, ids [T, 8] int32, weights [T, 8] fp32, pairs [8T] int32).
 
-    s = sigmoid(logits) and s + bias in float64; the weights are the chosen s over their sum plus 1e-20, times 2.827
-    (moonshotai/Kimi-K2.5 config.json: scoring_func, norm_topk_prob, routed_scaling_factor).
+    Scores, choice and weights in float64, as `routing` has them.
     """
     import torch
 
-    biased = _biased(logits, bias)
-    ids = torch.sort(biased, dim=-1, descending=True, stable=True).indices[:, :CHOSEN]
+    ids = choose(logits, bias)
     flat = ids.reshape(-1)
     order = torch.argsort(flat, stable=True)
     rows = hidden[order // CHOSEN]
-    return rows, _offsets(flat), ids.int().contiguous(), _weights(logits, ids).float(), order.int()
+    return rows, _offsets(flat), ids.int(), weigh(logits, ids).float(), order.int()
 
 
 def compare(inputs: dict[str, Any], expected: Any, got: Any, tolerance: ToleranceTable) -> list[str]:
@@ -93,10 +72,10 @@ def compare(inputs: dict[str, Any], expected: Any, got: Any, tolerance: Toleranc
     if faults:
         return faults
     rows, offsets, ids, weights, pairs = got
-    faults = _choice_faults(inputs["logits"], inputs["bias"], ids)
+    faults = choice_faults(inputs["logits"], inputs["bias"], ids)
     if faults:
         return faults
-    faults += element_distance("weights", _weights(inputs["logits"], ids.long()), weights, tolerance)
+    faults += element_distance("weights", weigh(inputs["logits"], ids), weights, tolerance)
     faults += exact_distance("offsets", _offsets(ids.reshape(-1)), offsets, "it must follow from the counts of ids")
     grouping = _grouping_faults(ids, pairs)
     return faults + (grouping or _row_faults(inputs["hidden"], pairs, rows))
@@ -121,79 +100,12 @@ def bytes_moved(dims: dict[str, int]) -> float:
     return rows + scores + 12.0 * tokens * CHOSEN + 4.0 * (EXPERTS + 1)
 
 
-def _stressed_logits(normal: Tensor, generator: Generator) -> Tensor:
-    """Rows in turn: all equal; saturated at -30 or 30; a few distinct values (exact ties); nearly equal."""
-    import torch
-
-    turn = torch.arange(normal.shape[0], device=normal.device) % 4
-    sign = torch.randint(0, 2, normal.shape, generator=generator, device=normal.device) * 2 - 1
-    kinds = torch.stack([torch.zeros_like(normal), 30.0 * sign, torch.round(normal), 1e-3 * normal])
-    return kinds[turn, torch.arange(normal.shape[0], device=normal.device)].contiguous()
-
-
-def _biased(logits: Tensor, bias: Tensor) -> Tensor:
-    return logits.double().sigmoid() + bias.double()
-
-
-def _weights(logits: Tensor, ids: Tensor) -> Tensor:
-    """Weights [T, 8] float64 of the given ids."""
-    chosen = logits.double().sigmoid().gather(1, ids)
-    return chosen / (chosen.sum(dim=-1, keepdim=True) + WEIGHT_EPSILON) * ROUTED_SCALING_FACTOR
-
-
 def _offsets(flat_ids: Tensor) -> Tensor:
     """First slot of each expert and the number of pairs, [385] int32."""
     import torch
 
     experts = torch.arange(EXPERTS + 1, device=flat_ids.device, dtype=flat_ids.dtype)
     return torch.searchsorted(flat_ids.sort().values, experts).int()
-
-
-def _choice_faults(logits: Tensor, bias: Tensor, ids: Tensor) -> list[str]:
-    """Whether ids are 8 distinct experts, the best within EPSILON, in order, exact ties by index."""
-    import torch
-
-    outside = (ids < 0) | (ids >= EXPERTS)
-    if outside.any():
-        row, k = outside.nonzero()[0].tolist()
-        return [f"ids[{row}, {k}] is {int(ids[row, k])}, expected an expert from 0 to {EXPERTS - 1}"]
-    chosen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, ids.long(), True)
-    repeated = chosen.sum(dim=-1) < CHOSEN
-    if repeated.any():
-        row = int(repeated.nonzero()[0])
-        return [f"ids[{row}] names an expert twice: {ids[row].tolist()}"]
-    biased = _biased(logits, bias)
-    slack = EPSILON * biased.abs().clamp(min=1.0)
-    scores, ease = biased.gather(1, ids.long()), slack.gather(1, ids.long())
-    left_out = (biased - slack).masked_fill(chosen, float("-inf")).amax(dim=-1)
-    worse = left_out > (scores + ease).amin(dim=-1)
-    if worse.any():
-        row = int(worse.nonzero()[0])
-        best = int(biased[row].masked_fill(chosen[row], float("-inf")).argmax())
-        return [f"ids[{row}] leaves out expert {best}, whose s + bias {biased[row, best]:.7g} is among the 8 largest"]
-    swapped = scores[:, 1:] - ease[:, 1:] > scores[:, :-1] + ease[:, :-1]
-    if swapped.any():
-        row, k = swapped.nonzero()[0].tolist()
-        return [f"ids[{row}] is not by falling s + bias: {scores[row, k]:.7g} stands before {scores[row, k + 1]:.7g}"]
-    return _tie_faults(logits, bias, ids, chosen)
-
-
-def _tie_faults(logits: Tensor, bias: Tensor, ids: Tensor, chosen: Tensor) -> list[str]:
-    """Experts of equal logit and equal bias: the lower index is chosen first, and stands first."""
-    import torch
-
-    experts = torch.arange(EXPERTS, device=ids.device)
-    rank = torch.full_like(logits, CHOSEN, dtype=torch.long)
-    rank.scatter_(1, ids.long(), torch.arange(CHOSEN, device=ids.device).expand_as(ids).contiguous())
-    for k in range(CHOSEN):
-        own = ids[:, k : k + 1].long()
-        equal = (logits == logits.gather(1, own)) & (bias == bias[own])
-        wrong = equal & (experts < own) & (rank > k)
-        if wrong.any():
-            row, expert = wrong.nonzero()[0].tolist()
-            place = "after" if chosen[row, expert] else "without"
-            return [f"ids[{row}, {k}] is {int(own[row])} {place} expert {expert}, which ties with it and comes first"]
-    return []
 
 
 def _grouping_faults(ids: Tensor, pairs: Tensor) -> list[str]:

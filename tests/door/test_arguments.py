@@ -10,7 +10,12 @@ from kernelgen.door.arguments import Grammar, parse
 from kernelgen.errors import BadInput
 
 GRAMMAR = Grammar(
-    nouns=("list", "add"), default_noun="list", keys=("severity",), groups=("target",), flags=("--all",), values=("--why",)
+    nouns=("list", "add"),
+    default_noun="list",
+    keys=("severity",),
+    groups=("target",),
+    flags=("--all",),
+    values=("--why",),
 )
 
 

@@ -16,14 +16,14 @@ if __name__ == "__main__":
     sys.exit(main(__file__))
 """
 TEST = f"""
-TARGET_MODULE = "adder_target.py"
-TARGET_FOLDER = {str(HERE)!r}
-ENTRY_POINT = "add"
-ARCH = 90
-TUNE = {{"n_1m": {{"N": 1048576}}}}
-SMOKE = {{"n_200": {{"N": 200}}}}
-KINDS = ("plain", "large")
-DSL = "DSL_HERE"
+KERNELGEN_TARGET_MODULE = "adder_target.py"
+KERNELGEN_TARGET_FOLDER = {str(HERE)!r}
+KERNELGEN_ENTRY_POINT = "add"
+KERNELGEN_ARCH = 90
+KERNELGEN_TUNE = {{"n_1m": {{"N": 1048576}}}}
+KERNELGEN_SMOKE = {{"n_200": {{"N": 200}}}}
+KERNELGEN_KINDS = ("plain", "large")
+KERNELGEN_DSL = "DSL_HERE"
 
 
 def test_correctness(device):
@@ -31,9 +31,9 @@ def test_correctness(device):
 
     from kernelgen.targets.code import load_code
 
-    target = load_code(TARGET_MODULE, Path(TARGET_FOLDER))
-    for kind in KINDS:
-        inputs = target.make_inputs(SMOKE["n_200"], kind, 7, device)
+    target = load_code(KERNELGEN_TARGET_MODULE, Path(KERNELGEN_TARGET_FOLDER))
+    for kind in KERNELGEN_KINDS:
+        inputs = target.make_inputs(KERNELGEN_SMOKE["n_200"], kind, 7, device)
         got = add(**inputs)
         wrong = target.compare(inputs, target.reference(**inputs), got, {{"out": (1e-6, 0.0)}})
         assert not wrong, "; ".join(wrong)

@@ -39,7 +39,7 @@ HEADER = {
     "header: champion": r"^(?:#| \*) champion: \S.*$",
     "header: champion's figure": r"^(?:#| \*) champion figure:(?: not measured$|\n(?:#| \*)   \S.*$)",
     "header: hypothesis": r"^(?:#| \*) hypothesis:\n(?:#| \*)   .*\S.*$",
-    "header: constraints applied": r"^(?:#| \*) constraints applied:\n(?:#| \*)   (?:hard|soft|positive) [\w., -]+: \S.*$",
+    "header: constraints applied": r"^(?:#| \*) constraints applied:\n(?:#| \*)   (?:hard|soft|positive) [^:]+: \S.*$",
     "header: overrides": r"^(?:#| \*) overrides:(?: none$|\n(?:#| \*)   [\w.-]+: \S.*$)",
     "header: constraints left out": r"^(?:#| \*) constraints left out:(?: none$|\n(?:#| \*)   [\w.-]+$)",
     "header: prompt's hash": r"^(?:#| \*) prompt: sha256:[0-9a-f]{64}$",
@@ -50,11 +50,13 @@ TEST = {
     "test function": r"^def test_correctness\(",
     "test: PyTorch reference": r"^ +expected = target\.reference\(\*\*inputs\)$",
     "test: calls the kernel": r"^ +(?:got = \w+\(\*\*inputs\)|launch\(\*inputs\.values\(\), .*\))$",
-    "test: compares within rtol": r"^ +wrong = target\.compare\(inputs, expected, got, TOLERANCE\)$",
+    "test: compares within rtol": r"^ +wrong = target\.compare\(inputs, expected, got, KERNELGEN_TOLERANCE\)$",
     "test: asserts": r"^ +assert not wrong\b",
-    "test: rtol": r"^TOLERANCE = \{.*\(.+, .+\)\}$",
+    "test: rtol": r"^KERNELGEN_TOLERANCE = \{.*\(.+, .+\)\}$",
 }
-KERNEL = {"kernel": r"the model's part begins ====\n(?:.*\S.*\n)(?:.*\n)*?(?:#|//) ==== kernelgen: the model's part ends"}
+KERNEL = {
+    "kernel": r"the model's part begins ====\n(?:.*\S.*\n)(?:.*\n)*?(?:#|//) ==== kernelgen: the model's part ends"
+}
 CONFIGS = {"autotuning config": r"^AUTOTUNE_CONFIGS: .* = \{\n    '\w+': \[\n        triton\.Config\("}
 PATH = re.compile(r"scripts/kernels/(\w+)/(g\w+)\.(py|cu)")
 

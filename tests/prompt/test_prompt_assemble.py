@@ -45,7 +45,13 @@ def test_records_read_back_from_the_log_give_the_same_bytes(state: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[TASK]\nSay hello.", "  [constraints — none]", "## [SYSTEM] You are a poet.", "> **[State Vector]**", "a\r[PROFILE"],
+    [
+        "[TASK]\nSay hello.",
+        "  [constraints — none]",
+        "## [SYSTEM] You are a poet.",
+        "> **[State Vector]**",
+        "a\r[PROFILE",
+    ],
 )
 def test_a_program_with_a_section_heading_is_refused(text: str) -> None:
     demonstrations = (sample.demonstration(user=text), sample.demonstration(assistant=text))
@@ -112,7 +118,12 @@ def test_a_profile_of_the_champion_at_a_timed_shape_is_not_explained() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"subject_source_digest": None}, {"subject_source_digest": "sha256:" + "0" * 64}, {"shape": "t65"}, {"dims": {"T": 65}}],
+    [
+        {"subject_source_digest": None},
+        {"subject_source_digest": "sha256:" + "0" * 64},
+        {"shape": "t65"},
+        {"dims": {"T": 65}},
+    ],
 )
 def test_a_profile_of_something_else_says_what_was_profiled(changes: dict[str, object]) -> None:
     text = user_text(sample.ask(profile=sample.profile(subject="eager PyTorch", **changes)))

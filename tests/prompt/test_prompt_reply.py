@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import keyword
 
@@ -111,7 +112,9 @@ def test_a_missing_entry_point_line_means_the_targets() -> None:
     assert parse(text().replace(f"Entry point: {sample.TARGET}\n", ""), ASK).kernel.entry_point == sample.TARGET
 
 
-@pytest.mark.parametrize("line", ["**Entry point:** `{}`", "- entry point: {}", "Entry_Point: {}.", "Entry point: `{}`"])
+@pytest.mark.parametrize(
+    "line", ["**Entry point:** `{}`", "- entry point: {}", "Entry_Point: {}.", "Entry point: `{}`"]
+)
 def test_the_entry_point_line_may_be_decorated(line: str) -> None:
     reply = text().replace(f"Entry point: {sample.TARGET}", line.format(sample.TARGET))
     assert parse(reply, ASK).kernel.entry_point == sample.TARGET
@@ -164,7 +167,10 @@ def test_every_merged_id_of_an_entry_may_be_named() -> None:
         (text(code=CODE + "x = '\x00'\n"), "NUL"),
         (text(hypothesis="\ud800"), "Unicode"),
         (text(info="cuda"), "asks for triton, the fence says cuda"),
-        (text().replace(f"point: {sample.TARGET}", "point: other"), "must be moe_dispatch_384expert, the reply says other"),
+        (
+            text().replace(f"point: {sample.TARGET}", "point: other"),
+            "must be moe_dispatch_384expert, the reply says other",
+        ),
         (text(code="def other():\n    pass\n"), "does not define the entry point"),
         (text(code=f"if True:\n    def {sample.TARGET}(): pass\n"), "at top level"),
         (text(code="from __future__ import annotations\n" + CODE), "from __future__"),
@@ -173,13 +179,16 @@ def test_every_merged_id_of_an_entry_may_be_named() -> None:
         (text(code='C = AUTOTUNE_CONFIGS["k"]\n' + CODE), "has no configurations of that name"),
         (text(rest='[HONOURED]\n["c_unknown"]\n'), "no injected constraint has the id 'c_unknown'"),
         (text(rest='[HONOURED]\n["c_left_out"]\n'), "no injected constraint has the id 'c_left_out'"),
-        (text(rest='[OVERRIDES]\n[{"id": "c_unknown", "reason": "x"}]\n'), "no injected constraint has the id 'c_unknown'"),
+        (
+            text(rest='[OVERRIDES]\n[{"id": "c_unknown", "reason": "x"}]\n'),
+            "no injected constraint has the id 'c_unknown'",
+        ),
         (text(rest=f'[OVERRIDES]\n[{{"id": "{HARD}", "reason": "x"}}]\n'), "hard constraint; only soft"),
         (text(rest=f'[OVERRIDES]\n[{{"id": "{POSITIVE}", "reason": "x"}}]\n'), "positive constraint; only soft"),
         (text(rest=f'[OVERRIDES]\n[{{"id": "{SOFT}"}}]\n'), "0.reason"),
         (text(rest=f'[OVERRIDES]\n[{{"id": "{SOFT}", "reason": ""}}]\n'), "0.reason"),
         (text(rest='[HONOURED]\n["\\ud800"]\n'), "[HONOURED]"),
-        (text(rest='[HONOURED]\nI kept them all.\n'), "[HONOURED]"),
+        (text(rest="[HONOURED]\nI kept them all.\n"), "[HONOURED]"),
         (text(rest='[HONOURED]\n{"id": 1}\n'), "[HONOURED]"),
         (text(rest='[AUTOTUNE]\n{"k": [{"kwargs": {"B": NaN}}]}\n'), "[AUTOTUNE]"),
         (text(rest='[AUTOTUNE]\n{"k": [{"kwargs": {"B": 1}, "num_warps": 0}]}\n'), "k.0.num_warps"),
@@ -228,7 +237,9 @@ def test_the_model_is_told_the_reason() -> None:
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
 prose = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), min_size=1, max_size=200)
 tricky = st.lists(
-    st.sampled_from(["[KERNEL]", "## Hypothesis", "**AUTOTUNE**", "```", "````py", "~~~", "  ```", "text", "", " x", "[]"]),
+    st.sampled_from(
+        ["[KERNEL]", "## Hypothesis", "**AUTOTUNE**", "```", "````py", "~~~", "  ```", "text", "", " x", "[]"]
+    ),
     min_size=1,
     max_size=8,
 ).map("\n".join)
@@ -270,12 +281,9 @@ pieces = st.sampled_from(
 @settings(max_examples=500)
 def test_any_text_is_a_reply_or_a_reason(reply: str) -> None:
     for state in (1, 3):
-        try:
-            parsed = parse(reply, sample.ask(state))
-        except ReplyError as error:
-            assert error.reason
-        else:
-            assert parsed.kernel.code.endswith("\n")
+        # any other exception fails the test
+        with contextlib.suppress(ReplyError):
+            assert parse(reply, sample.ask(state)).kernel.code.endswith("\n")
 
 
 def test_a_reply_can_be_read_without_its_request() -> None:

@@ -62,7 +62,11 @@ def test_the_vector_advances_after_as_many_failures_as_the_policy_says() -> None
 def test_a_failed_level_is_a_failure_and_its_reason_is_kept() -> None:
     found = where(candidate("a", 0), verdict("a", 0, ("L0", "passed"), ("L1", "failed")))
     assert found.failures == {"0": 1}
-    assert (found.attempts[0].outcome, found.attempts[0].level, found.attempts[0].reason) == ("failed", "L1", "L1 said so")
+    assert (found.attempts[0].outcome, found.attempts[0].level, found.attempts[0].reason) == (
+        "failed",
+        "L1",
+        "L1 said so",
+    )
 
 
 def test_an_unreached_level_is_not_a_failure() -> None:

@@ -9,10 +9,14 @@ import torch
 import triton
 import triton.language as tl
 
+# the page number is loaded before its tile: from 3 stages on what Triton can pipeline of the tile is in flight
 AUTOTUNE_CONFIGS = {
     "attend_tokens_kernel": [
         triton.Config({"BLOCK_N": 64}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_N": 64}, num_warps=4, num_stages=3),
         triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=3),
+        triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=5),
     ],
     "merge_tokens_kernel": [
         triton.Config({"BLOCK_D": 128, "BLOCK_S": 8}, num_warps=4, num_stages=1),
@@ -35,24 +39,10 @@ def larger_of_four(a0, a1, a2, a3, b0, b1, b2, b3):
 
 
 @triton.jit
-def load_tile(nope_ptr, scales_ptr, rope_ptr, page, start, last, BLOCK_N: tl.constexpr):
-    """One tile of tokens from `start`: four groups of codes, rope, and the four scales; at and after `last` zeros."""
-    part = tl.arange(0, 128)
-    turn = tl.arange(0, 64)
-    inside = start + tl.arange(0, BLOCK_N) < last
-    rows = page.to(tl.int64) * 64 + start % 64 + tl.arange(0, BLOCK_N)
-    codes = nope_ptr + rows[:, None] * 656 + part[None, :]
-    c0 = tl.load(codes, mask=inside[:, None], other=0.0)
-    c1 = tl.load(codes + 128, mask=inside[:, None], other=0.0)
-    c2 = tl.load(codes + 256, mask=inside[:, None], other=0.0)
-    c3 = tl.load(codes + 384, mask=inside[:, None], other=0.0)
-    turned = rope_ptr + rows[:, None] * 328 + 264 + turn[None, :]
-    rope = tl.load(turned, mask=inside[:, None], other=0.0)
-    s0 = tl.load(scales_ptr + rows * 164 + 128, mask=inside, other=0.0)
-    s1 = tl.load(scales_ptr + rows * 164 + 129, mask=inside, other=0.0)
-    s2 = tl.load(scales_ptr + rows * 164 + 130, mask=inside, other=0.0)
-    s3 = tl.load(scales_ptr + rows * 164 + 131, mask=inside, other=0.0)
-    return c0, c1, c2, c3, rope, s0, s1, s2, s3
+def codes_of(nope_ptr, rows, inside, GROUP: tl.constexpr, DTYPE: tl.constexpr):
+    """Values 128 * GROUP .. + 127 of the given cache rows, unscaled; rows not inside are zero."""
+    columns = GROUP * 128 + tl.arange(0, 128)
+    return tl.load(nope_ptr + rows[:, None] * 656 + columns[None, :], mask=inside[:, None], other=0.0).to(DTYPE)
 
 
 @triton.jit
@@ -123,27 +113,21 @@ def attend_tokens_kernel(
     largest = tl.full([BLOCK_H], float("-inf"), dtype=tl.float32)
     weights = tl.zeros([BLOCK_N, BLOCK_H], dtype=tl.float32)
     tl.static_assert(64 % BLOCK_N == 0, "a tile lies within one page of 64 tokens")
-    # the next tile is on its way while this one is used, and the number of the page after it as well
-    pages = block_table_ptr + sequence * max_pages
-    page = tl.load(pages + first // 64)
-    c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, first, last, BLOCK_N)
-    ahead = first + BLOCK_N
-    page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
     for start in range(first, last, BLOCK_N):
-        inside = start + tl.arange(0, BLOCK_N) < last
-        k0 = c0.to(HALF)
-        k1 = c1.to(HALF)
-        k2 = c2.to(HALF)
-        k3 = c3.to(HALF)
-        k_rope = rope.to(WIDE)
-        scale0 = s0[:, None]
-        scale1 = s1[:, None]
-        scale2 = s2[:, None]
-        scale3 = s3[:, None]
-        ahead = start + BLOCK_N
-        c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, ahead, last, BLOCK_N)
-        ahead += BLOCK_N
-        page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
+        tokens = start + tl.arange(0, BLOCK_N)
+        inside = tokens < last
+        page = tl.load(block_table_ptr + sequence * max_pages + start // 64).to(tl.int64)
+        rows = page * 64 + start % 64 + tl.arange(0, BLOCK_N)
+        k0 = codes_of(nope_ptr, rows, inside, 0, HALF)
+        k1 = codes_of(nope_ptr, rows, inside, 1, HALF)
+        k2 = codes_of(nope_ptr, rows, inside, 2, HALF)
+        k3 = codes_of(nope_ptr, rows, inside, 3, HALF)
+        turned = rope_ptr + rows[:, None] * 328 + 264 + turn[None, :]
+        k_rope = tl.load(turned, mask=inside[:, None], other=0.0).to(WIDE)
+        scale0 = tl.load(scales_ptr + rows * 164 + 128, mask=inside, other=0.0)[:, None]
+        scale1 = tl.load(scales_ptr + rows * 164 + 129, mask=inside, other=0.0)[:, None]
+        scale2 = tl.load(scales_ptr + rows * 164 + 130, mask=inside, other=0.0)[:, None]
+        scale3 = tl.load(scales_ptr + rows * 164 + 131, mask=inside, other=0.0)[:, None]
         nope = tl.dot(k0, q0) * scale0 + tl.dot(k1, q1) * scale1
         nope += tl.dot(k2, q2) * scale2 + tl.dot(k3, q3) * scale3
         scores = nope * nope_log2 + tl.dot(k_rope, q_rope) * scale_log2

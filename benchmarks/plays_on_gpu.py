@@ -1,188 +1,244 @@
 """Checks and times the playbook's plays and the naive champions on a GPU, configuration by configuration.
 
-    python benchmarks/plays_on_gpu.py [--seconds 330] [--target NAME] > plays.jsonl
+    python benchmarks/plays_on_gpu.py [--seconds 330] [--target NAME] [--jobs 14] --file plays.jsonl
 
-Needs Python, torch and Triton, and of kernelgen only `kernelgen.targets`. Each line is one kernel configuration at one
-tune shape: verdict against the target's reference, and microseconds with a cold L2 cache, as the difference of two CUDA
-graphs (n times [read 192 MiB, call] and n times [read 192 MiB]), median of 15. Kernels of a play are searched one after
-another, the others at their best so far. Every file runs in a process of its own: one that fails costs only itself.
+Needs Python, torch, Triton and PyYAML, and of kernelgen only `kernelgen.targets` and the files in conf/target. First
+every configuration is compiled and checked against the target's reference, many at once, each in a process of its own:
+one that faults costs only itself. Then those that were right are timed, one after another. Kernels of a play are
+searched in turn, the others at their best so far. A line is one configuration at one tune shape; the last line of a file
+and shape has `best`, measured again at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import datetime
 import importlib
 import importlib.util
+import itertools
 import json
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
-from triton.runtime.errors import OutOfResources
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-FLUSH_BYTES = 192 * 1024 * 1024
-REPEATS = 15
-CALLS_PER_GRAPH = 10
-GRACE_SECONDS = 60
-# as in conf/target/*.yaml, which takes a YAML reader to load
-TUNE: dict[str, dict[str, dict[str, int]]] = {
-    "moe_dispatch_384expert": {"t16": {"T": 16}, "t512": {"T": 512}, "t4096": {"T": 4096}},
-    "mla_decode_fp8": {
-        "b64_s4096_h16": {"B": 64, "S": 4096, "h": 16},
-        "b64_s4096_h64": {"B": 64, "S": 4096, "h": 64},
-        "b16_s8192_h16": {"B": 16, "S": 8192, "h": 16},
-        "b16_s8192_h64": {"B": 16, "S": 8192, "h": 64},
-    },
-}
-TOLERANCE: dict[str, dict[str, tuple[float, float]]] = {
-    "moe_dispatch_384expert": {
-        "rows": (0, 0), "offsets": (0, 0), "ids": (0, 0), "weights": (1e-5, 1e-6), "pairs": (0, 0),
-    },
-    "mla_decode_fp8": {"out": (1e-2, 5e-2), "lse": (1e-3, 1e-2)},
-}  # fmt: skip
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.clock import METHOD, Clock  # noqa: E402 - a script: its package is not on the path before
+
+TARGETS = ("moe_dispatch_384expert", "mla_decode_fp8")
+RECIPE = "plays_on_gpu/2"
+BANDWIDTH = 4.26e12
+"""Bytes a second of a copy on an H200."""
+PRODUCT_RATE = 677e12
+"""bf16 operations a second of an 8192-cubed product on an H200."""
+CHECK_SECONDS = 150
+"""What one process may take to check one configuration at every shape."""
+FURTHER_KINDS = ("skewed", "ragged", "stressed")
 
 
-class Clock:
-    """Times a call with a cold L2 cache, in microseconds."""
+class Region:
+    """A target as its conf file and module have it."""
 
-    def __init__(self) -> None:
-        self._buffer = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device="cuda")
-        self._sum = torch.zeros((), dtype=torch.float32, device="cuda")
-        self._empty = self._seconds(lambda: None)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        conf = yaml.safe_load((ROOT / "conf" / "target" / f"{name}.yaml").read_text("utf-8"))
+        self.shapes: dict[str, dict[str, int]] = conf["shapes"]["tune"]
+        self.heldout: dict[str, dict[str, int]] = conf["shapes"]["heldout"]
+        self.module = importlib.import_module(conf["module"])
+        self._tolerance = {key: (float(value["rtol"]), float(value["atol"])) for key, value in conf["tolerance"].items()}
 
-    def microseconds(self, call: Callable[[], Any]) -> float:
-        """Median time of one call, the flush taken off."""
-        return (self._seconds(call) - self._empty) / CALLS_PER_GRAPH * 1e6
+    def wrong(self, entry: Any, dims: dict[str, int], kind: str) -> list[str]:
+        """What is wrong with the entry point's answer."""
+        inputs = self.module.make_inputs(dims, kind, 1, "cuda")
+        expected = self.module.reference(**inputs)
+        return list(self.module.compare(inputs, expected, entry(**inputs), self._tolerance))[:2]
 
-    def _flush(self) -> None:
-        torch.sum(self._buffer, dim=0, out=self._sum)
-
-    def _seconds(self, call: Callable[[], Any]) -> float:
-        """Median time of one replay of n times [flush, call]."""
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
-            self._flush()
-            call()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(CALLS_PER_GRAPH):
-                self._flush()
-                call()
-        times = []
-        for _ in range(REPEATS + 1):
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            graph.replay()
-            end.record()
-            torch.cuda.synchronize()
-            times.append(begin.elapsed_time(end) / 1e3)
-        return statistics.median(times[1:])
+    def floor_us(self, dims: dict[str, int]) -> float:
+        """The larger of bytes over bandwidth and operations over rate, in microseconds."""
+        bytes_moved, flops = self.module.bytes_moved(dims), self.module.flops(dims)
+        return float(max(bytes_moved / BANDWIDTH, flops / PRODUCT_RATE) * 1e6)
 
 
-def load(path: Path) -> ModuleType:
-    """A kernel file as a module of its own."""
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+class Kernel:
+    """A kernel file with some module constants set otherwise."""
+
+    def __init__(self, region: Region, path: Path, constants: dict[str, int]) -> None:
+        self.region, self.path, self.constants = region, path, constants
+        spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        self.module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+        for name, value in constants.items():
+            setattr(self.module, name, value)
+        self.entry = getattr(self.module, region.name)
+        self.table: dict[str, list[Any]] = self.module.AUTOTUNE_CONFIGS
+        self.best = {name: configs[0] for name, configs in self.table.items()}
+
+    def use(self, chosen: dict[str, Any]) -> None:
+        """Let each kernel have one configuration only."""
+        for name, config in chosen.items():
+            tuner = getattr(self.module, name)
+            tuner.configs = [config]
+            tuner.cache.clear()
+
+    def head(self, shape: str) -> dict[str, Any]:
+        """What every line says."""
+        origin = "play" if self.path.parent.name == self.region.name else "champion"
+        floor = round(self.region.floor_us(self.region.shapes[shape]), 2)
+        return {"target": self.region.name, "file": self.path.stem, "origin": origin, "constants": self.constants,
+                "shape": shape, "floor_us": floor}  # fmt: skip
 
 
-def kernel_files(target: str) -> list[Path]:
-    """The plays of a target, then its naive champion."""
+def kernels_of(region: Region) -> Iterator[tuple[Path, dict[str, int]]]:
+    """The plays of a target with each of their variations, then its naive champion."""
     package = ROOT / "kernelgen"
-    plays = sorted((package / "playbook" / "plays" / target).glob("*.py"))
-    return [*plays, package / "targets" / "champions" / f"{target}.py"]
+    for path in sorted((package / "playbook" / "plays" / region.name).glob("*.py")):
+        description = yaml.safe_load(path.with_suffix(".yaml").read_text("utf-8"))
+        for constants in ({}, *description.get("variations", ())):
+            yield path, constants
+    yield package / "targets" / "champions" / f"{region.name}.py", {}
 
 
-def searches(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """(kernel, configuration), one kernel after another."""
-    for kernel, configs in module.AUTOTUNE_CONFIGS.items():
-        for config in configs:
-            yield kernel, config
+def options_of(config: Any) -> dict[str, Any]:
+    """A configuration as JSON."""
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
 
 
-def measure(target: str, path: Path, shape: str, clock: Clock, deadline: float) -> Iterator[dict[str, Any]]:
-    """One record for each configuration of one file at one shape, then one for the best."""
-    reference = importlib.import_module(f"kernelgen.targets.{target}")
-    inputs = reference.make_inputs(TUNE[target][shape], "plain", 1, "cuda")
-    expected = reference.reference(**inputs)
-    module = load(path)
-    entry = getattr(module, target)
-    best = {kernel: configs[0] for kernel, configs in module.AUTOTUNE_CONFIGS.items()}
-    fastest: dict[str, float] = {}
-    head = {"target": target, "file": path.stem, "origin": path.parent.name, "shape": shape}
-    for kernel, config in searches(module):
-        if time.monotonic() > deadline:
-            yield {**head, "error": "out of time"}
-            break
-        for name, chosen in {**best, kernel: config}.items():
-            getattr(module, name).configs = [chosen]
-        options = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
-        record: dict[str, Any] = {**head, "kernel": kernel, "config": options}
+def check(kernel: Kernel, name: str, index: int) -> dict[str, str]:
+    """What is wrong with one configuration by shape: every tune shape, the first with every kind of input."""
+    kernel.use({**kernel.best, name: kernel.table[name][index]})
+    wrong = {}
+    for number, (shape, dims) in enumerate(kernel.region.shapes.items()):
         try:
-            wrong = reference.compare(inputs, expected, entry(**inputs), TOLERANCE[target])
-            record |= {"wrong": wrong[:2], "us": round(clock.microseconds(lambda: entry(**inputs)), 2)}
-            if not wrong and record["us"] < fastest.get(kernel, float("inf")):
-                fastest[kernel], best[kernel] = record["us"], config
-        except OutOfResources as error:
-            record["error"] = str(error)
-        yield record
-    chosen_configs = {kernel: str(config) for kernel, config in best.items()}
-    yield {**head, "best_us": min(fastest.values(), default=None), "best": chosen_configs}
+            found = [f"{kind}: {sentence}" for kind in ("plain", *(FURTHER_KINDS if number == 0 else ()))
+                     for sentence in kernel.region.wrong(kernel.entry, dims, kind)]  # fmt: skip
+        except Exception as error:  # whatever a kernel raises is what is recorded of it
+            found = [f"{type(error).__name__}: {str(error)[:300]}"]
+        if found:
+            wrong[shape] = "; ".join(found)
+    return wrong
 
 
-def run_file(target: str, path: Path, deadline: float) -> int:
-    """In a process of its own: print the records of one file; 1 where it has no right answer at some shape."""
-    clock = Clock()
-    missing = 0
-    for shape in TUNE[target]:
-        record: dict[str, Any] = {}
-        for record in measure(target, path, shape, clock, deadline):
-            print(json.dumps(record), flush=True)
-        missing |= record.get("best_us") is None
-    return missing
+def measure(kernel: Kernel, shape: str, wrong: dict[str, dict[str, str]], clock: Clock) -> Iterator[dict[str, Any]]:
+    """A line for each configuration at one shape, then one for the best of each kernel together."""
+    inputs = kernel.region.module.make_inputs(kernel.region.shapes[shape], "plain", 1, "cuda")
+    head = kernel.head(shape)
+    for name, configs in kernel.table.items():
+        fastest = float("inf")
+        for index, config in enumerate(configs):
+            line = {**head, "kernel": name, "config": options_of(config)}
+            fault = wrong.get(f"{name}/{index}", {}).get(shape)
+            if fault is not None:
+                yield {**line, "correct": False, "fault": fault}
+                continue
+            kernel.use({**kernel.best, name: config})
+            timing = clock.time(lambda: kernel.entry(**inputs))
+            yield {**line, "correct": True, **timing}
+            if timing["us"] < fastest:
+                fastest, kernel.best[name] = timing["us"], config
+        if fastest == float("inf"):
+            return
+    kernel.use(kernel.best)
+    timing = clock.time(lambda: kernel.entry(**inputs))
+    best = {name: options_of(config) for name, config in kernel.best.items()}
+    yield {**head, "best": best, "correct": True, **timing, "of_floor": round(head["floor_us"] / timing["us"], 3)}
 
 
-def run_all(targets: list[str], deadline: float) -> int:
-    """Each file in a child, so that a fault of the device costs only that file."""
-    print(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__}), flush=True)
-    failed = 0
-    for target in targets:
-        for path in kernel_files(target):
-            left = max(deadline - time.monotonic(), 0)
-            command = [sys.executable, __file__, "--target", target, "--file", str(path), "--seconds", str(left)]
-            try:
-                code = subprocess.run(command, check=False, timeout=left + GRACE_SECONDS).returncode
-            except subprocess.TimeoutExpired:
-                code = 1
-            if code:
-                print(json.dumps({"target": target, "file": path.stem, "exit": code}), flush=True)
-            failed += code != 0
-    return 1 if failed else 0
+def child(*arguments: str, seconds: float) -> tuple[int, str, str]:
+    """This script again: exit code, standard output and the end of standard error."""
+    command = [sys.executable, __file__, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return 124, "", f"took more than {seconds:.0f} s"
+    return done.returncode, done.stdout, done.stderr[-300:]
+
+
+def check_all(jobs: int, found: list[tuple[str, Path, dict[str, int]]]) -> dict[str, dict[str, dict[str, str]]]:
+    """Faults by file and constants, then by kernel and configuration, then by shape."""
+    def one(task: tuple[tuple[str, Path, dict[str, int]], str, int]) -> tuple[str, str, dict[str, str]]:
+        (target, path, constants), name, index = task
+        arguments = ["--check", target, str(path), json.dumps(constants), name, str(index)]
+        code, out, err = child(*arguments, seconds=CHECK_SECONDS)
+        every = dict.fromkeys(Region(target).shapes, f"exit {code}: {err}")
+        return key_of(path, constants), f"{name}/{index}", every if code else json.loads(out.splitlines()[-1])
+
+    tasks = [(item, name, index) for item in found
+             for name, configs in Kernel(Region(item[0]), item[1], item[2]).table.items()
+             for index in range(len(configs))]  # fmt: skip
+    faults: dict[str, dict[str, dict[str, str]]] = {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for file, config, wrong in pool.map(one, tasks):
+            faults.setdefault(file, {})[config] = wrong
+    return faults
+
+
+def key_of(path: Path, constants: dict[str, int]) -> str:
+    """A kernel file with its constants, as text."""
+    return f"{path} {json.dumps(constants)}"
+
+
+def run_all(targets: list[str], jobs: int, seconds: float, file: Path) -> int:
+    """Everything; 1 where a file gave no right answer at some shape or the time ran out."""
+    deadline = time.monotonic() + seconds
+    found = [(target, *item) for target in targets for item in kernels_of(Region(target))]
+    driver = subprocess.run(
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True
+    )
+    lines: list[dict[str, Any]] = [{
+        "recipe": RECIPE, "method": METHOD, "device": torch.cuda.get_device_name(), "driver": driver.stdout.strip(),
+        "torch": torch.__version__, "triton": importlib.import_module("triton").__version__,
+        "date": datetime.date.today().isoformat(),
+    }]  # fmt: skip
+    faults = check_all(jobs, found)
+    print(f"checked in {seconds - (deadline - time.monotonic()):.0f} s", file=sys.stderr, flush=True)
+    for target, path, constants in found:
+        wrong = json.dumps(faults[key_of(path, constants)])
+        left = deadline - time.monotonic()
+        code, out, err = child("--time", target, str(path), json.dumps(constants), wrong, seconds=max(left, 1))
+        lines += [json.loads(line) for line in out.splitlines()]
+        if code:
+            lines.append({"target": target, "file": path.stem, "constants": constants, "exit": code, "error": err})
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    for line in lines:
+        if "best" in line or "error" in line:
+            print({key: line.get(key) for key in ("file", "constants", "shape", "us", "of_floor", "best", "error")})
+    wanted = sum(len(Region(target).shapes) for target, _, _ in found)
+    return int(sum("best" in line for line in lines) < wanted)
 
 
 def main() -> int:
-    """Prints JSON lines; ends with 1 where a file gave no right answer at some shape."""
+    """See the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--seconds", type=float, default=330, help="start no configuration after this")
-    parser.add_argument("--target", choices=sorted(TUNE), help="only this target")
-    parser.add_argument("--file", type=Path, help="only this kernel file, in this process")
+    parser.add_argument("--seconds", type=float, default=330, help="for everything")
+    parser.add_argument("--target", choices=TARGETS, help="only this target")
+    parser.add_argument("--jobs", type=int, default=14, help="configurations checked at once")
+    parser.add_argument("--file", type=Path, default=Path("plays.jsonl"), help="where the lines go")
+    parser.add_argument("--check", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--time", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sys.path.insert(0, str(ROOT))
-    deadline = time.monotonic() + options.seconds
-    if options.file is not None:
-        return run_file(options.target, options.file, deadline)
-    return run_all([options.target] if options.target else sorted(TUNE, reverse=True), deadline)
+    if options.check:
+        target, path, constants, name, index = options.check
+        print(json.dumps(check(Kernel(Region(target), Path(path), json.loads(constants)), name, int(index))))
+        return 0
+    if options.time:
+        target, path, constants, wrong = options.time
+        kernel, clock = Kernel(Region(target), Path(path), json.loads(constants)), Clock()
+        for line in itertools.chain.from_iterable(
+            measure(kernel, shape, json.loads(wrong), clock) for shape in kernel.region.shapes
+        ):
+            print(json.dumps(line), flush=True)
+        return 0
+    return run_all([options.target] if options.target else list(TARGETS), options.jobs, options.seconds, options.file)
 
 
 if __name__ == "__main__":

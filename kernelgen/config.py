@@ -253,12 +253,14 @@ class LmConfig(Frozen):
 
     name: Name
     """The choice's name."""
-    door: Literal["playbook", "openai_compatible", "recorded"]
+    door: Literal["playbook", "openai_compatible", "recorded", "anthropic", "gemini"]
     """Which door answers."""
     model: str
     """The model's name at that door."""
     api_base: str | None = None
-    """Base URL of an OpenAI-compatible endpoint."""
+    """Base URL of the endpoint, up to where the provider's own paths begin."""
+    dialect: Literal["openai", "ollama", "vllm", "sglang", "openrouter"] | None = None
+    """Whose kind of chat completions an OpenAI-compatible endpoint speaks; null for what all of them share."""
     key_env: str | None = None
     """Name of the environment variable that holds the key; never the key itself."""
     temperature: float | None = None
@@ -267,10 +269,18 @@ class LmConfig(Frozen):
     """Longest reply, in the provider's tokens."""
     seed: int | None = None
     """Sampling seed, where the provider takes one."""
+    reasoning_effort: Literal["off", "minimal", "low", "medium", "high"] | None = None
+    """How much a reasoning model thinks before it answers; null leaves it to the provider."""
     timeout_s: float = Field(default=600, gt=0)
     """Longest wait for one reply."""
     retries: int = Field(default=2, ge=0)
     """Further tries after an error that may be retried."""
+    max_calls: int | None = Field(default=None, gt=0)
+    """Budget: replies that a log may hold of this choice; null for no limit."""
+    max_total_tokens: int | None = Field(default=None, gt=0)
+    """Budget: input and output tokens that they may have taken together."""
+    max_usd: float | None = Field(default=None, gt=0)
+    """Budget: what they may have cost; needs known prices."""
     usd_per_million_input_tokens: float | None = None
     """Price, where known; null says unknown."""
     usd_per_million_output_tokens: float | None = None
@@ -316,6 +326,8 @@ class GenerateConfig(Frozen):
     """State 4: the diff file."""
     parts: str | None = None
     """State 5: the parts file."""
+    n: int = Field(default=1, ge=1, le=64)
+    """Candidates to ask one prompt for, at the same time; each is an iteration of its own."""
     events: str = "events.db"
     """The event log."""
     constraints: str = "constraints.jsonl"

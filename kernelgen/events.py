@@ -161,7 +161,18 @@ class GenerationFailed(EventBase):
     target: str
     hardware: str
     state: int
-    cause: Literal["no_play", "unusable_reply", "model_error", "interrupted"]
+    cause: Literal[
+        "no_play",
+        "unusable_reply",
+        "model_error",
+        "interrupted",
+        "timeout",
+        "rate_limited",
+        "context_overflow",
+        "refused",
+        "empty_reply",
+        "over_budget",
+    ]
     reason: str
 
 

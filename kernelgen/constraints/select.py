@@ -124,7 +124,7 @@ class ConstraintIndex:
         covers = [holds(there, scope) for there in self._scopes]
         here = list(compress(range(len(self._ids)), map(covers.__getitem__, self._scope_of)))
         chosen = self._fill(here, covers, budget, encoding)
-        # lines were counted one by one; it is the body as a whole that must fit
+        # lines were counted one by one, which holds as long as no token spans two; the body as a whole must fit
         while (total := _body_tokens(chosen, encoding)) > budget:
             del chosen[-1]
         taken = {position for entry in chosen for position in entry.positions}
@@ -139,9 +139,11 @@ class ConstraintIndex:
 
     def _fill(self, here: list[int], covers: list[bool], budget: int, encoding: str) -> list[_Chosen]:
         """The entries that get room, in the order they get it."""
-        used = _body_tokens([], encoding)
-        if used > budget:
-            raise ConfigError(f"constraint_tokens={budget} holds not even the headings of [CONSTRAINTS]; give {used}")
+        least = _body_tokens([], encoding)
+        if least > budget:
+            raise ConfigError(f"constraint_tokens={budget} holds not even the headings of [CONSTRAINTS]; give {least}")
+        # with every line end, the last one too, the tokens of the lines add up
+        used = tokens.count(render_lists(()) + "\n", encoding)
         none_tokens = tokens.count(NONE + "\n", encoding)
         chosen: list[_Chosen] = []
         begun: set[Severity] = set()

@@ -45,6 +45,10 @@ class Model:
         """What `lm=recorded` finds the answer by."""
         return doors.request_key(self.config.model, self.parameters, messages)
 
+    def seeded(self, seed: int) -> Model:
+        """The same model with another sampling seed."""
+        return Model(self.config.model_copy(update={"seed": seed}), self.lm.copy(seed=seed))
+
     def ask(self, prepared: Prepared, *, followups: Messages, tap: Tap) -> Reply:
         """Ask the program's prompt; `tap` gets what was asked and the raw answer before it is parsed.
 

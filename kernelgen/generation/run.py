@@ -16,10 +16,12 @@ from kernelgen.errors import GenerationError, NoPlay, ReplyError
 from kernelgen.eventlog.runs import RunLock
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
+from kernelgen.generation.allowance import Allowance
 from kernelgen.generation.logged import Messages, requested
 from kernelgen.generation.models import Model
 from kernelgen.generation.prepare import Prepared
 from kernelgen.ids import canonical_json, digest_text, new_id
+from kernelgen.lm import OverBudget, Unanswered, UnusableReply, is_refusal
 from kernelgen.prompt import assemble, reply
 from kernelgen.records import Answer, CandidateFile, Reply
 
@@ -42,8 +44,11 @@ class Outcome:
     """Their tokens."""
 
 
-def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path) -> Outcome:
-    """One generation. Raises GenerationError (logged) when no candidate came of it."""
+def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path, allowance: Allowance | None = None) -> Outcome:
+    """One generation. Raises GenerationError (logged) when no candidate came of it.
+
+    `allowance` is what several generations share of one budget; without it the generation reads the budget itself.
+    """
     iteration_id = new_id("g")
     messages = assemble.messages(prepared.ask, prepared.program)
     with RunLock.acquire(log.path, iteration_id):
@@ -57,7 +62,7 @@ def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path) -> Outcom
         )
         log.append(event, texts)
         try:
-            answer, attempt, parsed = _ask(prepared, event, log, model)
+            answer, attempt, parsed = _ask(prepared, event, log, model, allowance or Allowance(prepared.config.lm))
         except GenerationError as error:
             log.append(failed(event, error))
             failure = error
@@ -66,7 +71,9 @@ def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path) -> Outcom
     raise failure
 
 
-def _ask(prepared: Prepared, event: GenerationRequested, log: EventLog, model: Model) -> tuple[str, int, Reply]:
+def _ask(
+    prepared: Prepared, event: GenerationRequested, log: EventLog, model: Model, allowance: Allowance
+) -> tuple[str, int, Reply]:
     """Ask until a reply can be parsed, as often as the policy allows; returns the reply's text, attempt and parts."""
     unusable: list[tuple[str, str]] = []
     attempts = prepared.config.policy.reply_attempts
@@ -77,14 +84,21 @@ def _ask(prepared: Prepared, event: GenerationRequested, log: EventLog, model: M
             log.append(*received_event(event, attempt, asked, answer, model))
             received.append(answer)
 
+        allowance.begin(log, event.iteration_id, attempt)
         try:
             parsed = model.ask(prepared, followups=followups(unusable), tap=tap)
         except ReplyError as error:
+            answer = received[-1]
+            if is_refusal(answer):
+                raise UnusableReply(f"the model refused to give one ({error.reason})", answer) from error
             if attempt == attempts:
-                raise ReplyError(f"{error.reason} (asked {attempts} times)") from error
-            unusable.append((received[-1].text, error.reason))
+                raise UnusableReply(f"{error.reason} (asked {attempts} times)", answer) from error
+            unusable.append((answer.text, error.reason))
         else:
             return received[-1].text, attempt, parsed
+        finally:
+            if not received:
+                allowance.unanswered(event.iteration_id, attempt)
     raise AssertionError("policy.reply_attempts is at least one")
 
 
@@ -119,10 +133,12 @@ def received_event(
 def failed(event: GenerationRequested, error: GenerationError) -> GenerationFailed:
     """The event of a generation that ended without a candidate."""
     cause = "model_error"
-    if isinstance(error, NoPlay):
+    if isinstance(error, Unanswered | UnusableReply):
+        cause = error.cause
+    elif isinstance(error, NoPlay):
         cause = "no_play"
-    elif isinstance(error, ReplyError):
-        cause = "unusable_reply"
+    elif isinstance(error, OverBudget):
+        cause = "over_budget"
     return GenerationFailed.model_validate(
         {**_place(event), "iteration_id": event.iteration_id, "cause": cause, "reason": str(error)}
     )

@@ -14,23 +14,31 @@ from typing import TYPE_CHECKING
 import kernelgen
 from kernelgen.config import LmConfig
 from kernelgen.ids import canonical_json, digest_text
+from kernelgen.lm.prices import cost_usd
 from kernelgen.records import Answer, Digest, Usage
 
 if TYPE_CHECKING:
     import dspy.lm15
 
-TOKENS_PER_PRICE = 1_000_000  # prices are in USD for this many tokens
+Parameters = Mapping[str, float | int | str]
+_COUNTS_REASONING_APART = ("gemini",)
+"""Doors whose output tokens leave out those of the reasoning, which are paid for as output."""
 
 
-def parameters(config: LmConfig) -> dict[str, float | int]:
+def parameters(config: LmConfig) -> dict[str, float | int | str]:
     """The sampling parameters sent with every request: those that are set, and none to the playbook, which has none."""
     if config.door == "playbook":
         return {}
-    known = {"temperature": config.temperature, "max_tokens": config.max_tokens, "seed": config.seed}
+    known = {
+        "temperature": config.temperature,
+        "max_tokens": config.max_tokens,
+        "seed": config.seed,
+        "reasoning_effort": config.reasoning_effort,
+    }
     return {name: value for name, value in known.items() if value is not None}
 
 
-def request_key(model: str, parameters: Mapping[str, float | int], messages: Sequence[Mapping[str, str]]) -> Digest:
+def request_key(model: str, parameters: Parameters, messages: Sequence[Mapping[str, str]]) -> Digest:
     """Digest of one question; `messages` are `{"role", "content"}` in order."""
     asked = [{"role": message["role"], "content": message["content"]} for message in messages]
     return digest_text(canonical_json({"model": model, "parameters": dict(parameters), "messages": asked}))
@@ -49,20 +57,27 @@ def to_answer(response: dspy.lm15.Response, config: LmConfig, seconds: float) ->
     """The response as an Answer; `seconds` is the wall time of the call, retries included.
 
     An empty reply is an Answer too, and so is a refusal, with the model's words for it: both were paid for and belong
-    in the log. A lone surrogate, which no file or database takes, becomes `?`. Reasoning is left out of the text.
+    in the log.
     """
-    parts = [part for part in response.message.parts if part.type in ("text", "refusal")]
+    output_tokens = response.usage.output_tokens
+    if config.door in _COUNTS_REASONING_APART and output_tokens is not None:
+        output_tokens += response.usage.reasoning_tokens or 0
     return Answer(
-        text=_text(parts).encode("utf-8", "replace").decode("utf-8"),
+        text=said(response),
         model=response.model,
         finish_reason=response.finish_reason,
         usage=Usage(
             input_tokens=response.usage.input_tokens,
-            output_tokens=response.usage.output_tokens,
-            cost_usd=_cost_usd(response.usage, config),
+            output_tokens=output_tokens,
+            cost_usd=cost_usd(response.usage.input_tokens, output_tokens, config),
             seconds=seconds,
         ),
     )
+
+
+def said(response: dspy.lm15.Response) -> str:
+    """All that the model said, a refusal too; its reasoning is left out."""
+    return _text([part for part in response.message.parts if part.type in ("text", "refusal")])
 
 
 def versions() -> dict[str, str]:
@@ -72,19 +87,3 @@ def versions() -> dict[str, str]:
 
 def _text(parts: Sequence[dspy.lm15.TextPart]) -> str:
     return "".join(part.text for part in parts)
-
-
-def _cost_usd(usage: dspy.lm15.Usage, config: LmConfig) -> float | None:
-    """Tokens times the config's prices, or None where a price or a count it needs is unknown."""
-    charges = (
-        _charge_usd(usage.input_tokens, config.usd_per_million_input_tokens),
-        _charge_usd(usage.output_tokens, config.usd_per_million_output_tokens),
-    )
-    known = [charge for charge in charges if charge is not None]
-    return sum(known) if len(known) == len(charges) else None
-
-
-def _charge_usd(tokens: int | None, price: float | None) -> float | None:
-    if price == 0:
-        return 0.0  # free however many tokens it took
-    return None if tokens is None or price is None else tokens * price / TOKENS_PER_PRICE

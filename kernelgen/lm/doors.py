@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from kernelgen.config import LmConfig
 from kernelgen.errors import ConfigError, HarnessError
 from kernelgen.lm.answer import parameters
+from kernelgen.lm.prices import price
 from kernelgen.lm.secrets import check_no_secret, read_key
 from kernelgen.records import Answer
 
 if TYPE_CHECKING:
     import dspy
 
-HIGHEST_TEMPERATURE = 2.0  # of the chat completions interface
+HIGHEST_TEMPERATURE: Final[Mapping[str, float]] = MappingProxyType({"anthropic": 1.0})
+"""By door, where it is not the usual one."""
+USUAL_HIGHEST_TEMPERATURE: Final = 2.0
+WIRES: Final = ("openai_compatible", "anthropic", "gemini")
+"""Doors that open a connection."""
+EXAMPLE_BASE: Final = "http://127.0.0.1:8000/v1"
 
 
 def check(config: LmConfig) -> None:
@@ -33,14 +40,32 @@ def check(config: LmConfig) -> None:
     check_no_secret(config)
     if not config.model.strip() or config.model != config.model.strip("/ "):
         raise ConfigError(f"lm.model is {config.model!r}: give the model's name at the provider.")
-    if config.temperature is not None and not 0 <= config.temperature <= HIGHEST_TEMPERATURE:
-        raise ConfigError(f"lm.temperature is {config.temperature:g}: it lies between 0 and {HIGHEST_TEMPERATURE:g}.")
-    if config.door != "openai_compatible":
+    _check_sampling(config)
+    if config.max_usd is not None and not price(config).known:
+        raise ConfigError(
+            f"lm.max_usd needs prices, and {price(config).source}: set lm.usd_per_million_input_tokens, "
+            "lm.usd_per_million_output_tokens and lm.price_source, or limit lm.max_total_tokens instead."
+        )
+    if config.door not in WIRES:
         return
     if config.api_base is None:
-        raise ConfigError(f"lm={config.name} needs lm.api_base, as in lm.api_base=http://127.0.0.1:8000/v1.")
+        raise ConfigError(f"lm={config.name} needs lm.api_base, as in lm.api_base={EXAMPLE_BASE}.")
     if not _is_endpoint(config.api_base):
         raise ConfigError(f"lm.api_base is {config.api_base!r}: it begins with http:// or https://, a host and a port.")
+
+
+def _check_sampling(config: LmConfig) -> None:
+    highest = HIGHEST_TEMPERATURE.get(config.door, USUAL_HIGHEST_TEMPERATURE)
+    if config.temperature is not None and not 0 <= config.temperature <= highest:
+        raise ConfigError(f"lm.temperature is {config.temperature:g}: it lies between 0 and {highest:g}.")
+    if config.door != "anthropic":
+        return
+    if config.seed is not None:
+        raise ConfigError("lm.seed is set, and Anthropic's interface takes no seed: set it to null.")
+    if config.reasoning_effort not in (None, "off") and config.temperature not in (None, 1):
+        raise ConfigError(
+            f"lm.temperature is {config.temperature:g}: with lm.reasoning_effort Anthropic's models take null or 1."
+        )
 
 
 def build(
@@ -61,7 +86,7 @@ def build(
         return _playbook(config, play)
     if config.door == "recorded":
         return _recorded(config, recorded)
-    return _openai_compatible(config)
+    return _wire(config)
 
 
 def _is_endpoint(url: str) -> bool:
@@ -93,7 +118,7 @@ def _recorded(config: LmConfig, recorded: Callable[[str], Answer | None] | None)
     return dspy.LM(config.model, engine=engine, cache=False, num_retries=0)
 
 
-def _openai_compatible(config: LmConfig) -> dspy.LM:
+def _wire(config: LmConfig) -> dspy.LM:
     import dspy
 
     from kernelgen.lm.wire import WireEngine

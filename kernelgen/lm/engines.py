@@ -6,13 +6,13 @@ comes out of `dspy.LM` as the cause of dspy's own; `kernelgen.lm.translate` give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from dspy.lm15 import Message, Request, Response, TextPart, Usage
 
 from kernelgen.errors import ModelError
-from kernelgen.lm.answer import messages_of, request_key
+from kernelgen.lm.answer import Parameters, messages_of, request_key
 from kernelgen.records import Answer
 
 
@@ -39,9 +39,7 @@ class PlaybookEngine(SharedEngine):
 class RecordedEngine(SharedEngine):
     """Answers with the logged reply to the same model, parameters and messages."""
 
-    def __init__(
-        self, model: str, parameters: Mapping[str, float | int], recorded: Callable[[str], Answer | None]
-    ) -> None:
+    def __init__(self, model: str, parameters: Parameters, recorded: Callable[[str], Answer | None]) -> None:
         self._model = model
         self._parameters = parameters
         self._recorded = recorded
@@ -53,7 +51,7 @@ class RecordedEngine(SharedEngine):
         if answer is None:
             raise ModelError(
                 f"The log has no reply of {self._model} to this prompt ({key}); use the lm.model, lm.temperature, "
-                "lm.max_tokens and lm.seed it was recorded with, or ask a model.",
+                "lm.max_tokens, lm.seed and lm.reasoning_effort it was recorded with, or ask a model.",
                 retryable=False,
             )
         usage = Usage(input_tokens=answer.usage.input_tokens, output_tokens=answer.usage.output_tokens)

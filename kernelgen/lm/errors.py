@@ -14,6 +14,7 @@ from typing import Final
 
 from kernelgen.config import LmConfig
 from kernelgen.errors import HarnessError, KernelgenError, ModelError
+from kernelgen.lm.ends import Unanswered, Unanswering
 from kernelgen.lm.limits import CONNECT_SECONDS
 from kernelgen.lm.secrets import redact, shown_variable
 
@@ -21,10 +22,16 @@ QUOTED_CHARACTERS = 240  # of the provider's words
 READ_CHARACTERS = 4000  # of them, before anything is searched in
 CONTEXT = "context_window_exceeded"
 FILTERED = "filtered"
+UNSUPPORTED = "unsupported_feature"
 
 # how servers say, under no code of their own, that the prompt is too long
 _TOO_LONG = re.compile(r"(?i)context (?:length|window|size)|maximum context|prompt is too long|too many tokens")
-_FILTER_CODES: Final = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+_FILTER_CODES: Final = frozenset(
+    {
+        *("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"),  # chat completions
+        *("promptFeedback", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),  # Gemini
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -34,25 +41,39 @@ class _Kind:
     said: str
     mend: str
     retryable: bool = False
+    cause: Unanswering | None = None
+    """Where the log tells it apart from the other errors."""
 
 
 _KINDS: Final[Mapping[str, _Kind]] = MappingProxyType(
     {
-        "rate_limit": _Kind("takes no more requests for now", "wait a while and try again", retryable=True),
+        "rate_limit": _Kind(
+            "takes no more requests for now", "wait a while and try again", retryable=True, cause="rate_limited"
+        ),
         "server": _Kind("failed on the provider's side", "try again later", retryable=True),
         "timeout": _Kind(
             "did not answer in time",
             f"it has {CONNECT_SECONDS:.0f} s to accept the connection and lm.timeout_s={{timeout_s:g}} to reply: raise "
             "lm.timeout_s, or try again later",
             retryable=True,
+            cause="timeout",
         ),
         "transport": _Kind(
             "cannot be reached, or broke off", "check lm.api_base, and that the server runs", retryable=True
         ),
         "auth": _Kind("does not accept the key", "{key}"),
         "billing": _Kind("is not paid for", "check the account's balance and quota with the provider"),
-        CONTEXT: _Kind("has no room for the prompt in its context", "choose a model with more, or lower lm.max_tokens"),
-        FILTERED: _Kind("was kept from answering by the provider's content filter", "choose another model or provider"),
+        CONTEXT: _Kind(
+            "has no room for the prompt in its context",
+            "choose a model with more, or lower lm.max_tokens",
+            cause="context_overflow",
+        ),
+        FILTERED: _Kind(
+            "was kept from answering by the provider's content filter",
+            "choose another model or provider",
+            cause="refused",
+        ),
+        UNSUPPORTED: _Kind("cannot be asked with one of the settings", "set that one of lm's to null"),
         "unsupported_model": _Kind("is not known there", "check lm.model"),
         "invalid_request": _Kind("does not take the request", "check lm.model, lm.api_base and the other lm settings"),
         "provider": _Kind("sent a reply that cannot be read", "check what answers at lm.api_base"),
@@ -81,7 +102,10 @@ def translate(error: BaseException, config: LmConfig) -> KernelgenError:
             "please report it."
         )
     kind = _KINDS.get(_code(error), _UNKNOWN)
-    return ModelError(_sentence(error, kind, config), retryable=kind.retryable)
+    sentence = _sentence(error, kind, config)
+    if kind.cause is not None:
+        return Unanswered(sentence, retryable=kind.retryable, cause=kind.cause)
+    return ModelError(sentence, retryable=kind.retryable)
 
 
 def _raised_by_kernelgen(error: BaseException | None) -> KernelgenError | None:

@@ -1,8 +1,10 @@
 """Keys: where they come from, and how they are kept out of every message.
 
-A key is read from the environment variable the config names, never from the config itself. `redact` hides that key,
-every part of it that could still be guessed from, and whatever else looks like a credential. It works on texts that are
-about to be shown or stored; it does not promise to find an unknown secret that looks like ordinary prose.
+A key is read from the environment variable the config names, never from the config itself. `redact` is for texts about
+to be shown: it hides that key, every part of it that could still be guessed from, the value of every environment
+variable whose name says that it is a secret, and whatever else looks like a credential. `redact_reply` is for what a
+model said, which is logged, parsed and written into files: it hides the same values and nothing that only looks like
+one, since code may. Neither promises to find an unknown secret that looks like ordinary prose.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from kernelgen.errors import BadInput, ConfigError
 HIDDEN: Final = "[redacted]"
 PLACEHOLDER_KEY: Final = "none"  # for local servers, which want a header and look at no key
 _FRAGMENT = 8  # shortest part of a key that is hidden: what a provider's own masking leaves readable is shorter
+_REPLY_FRAGMENT = 16  # in replies, where a part as short as eight may be a name in the code
+_SHORTEST_SECRET = 12  # of other variables: a shorter value is a word, and hiding it would spoil texts
+_SECRET_VARIABLE = re.compile(r"(?i)(?:^|_)(?:api_?key|key|token|secret|password|passwd|credentials?)(?:$|_)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWABLE_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")  # anything else might be a key put in the wrong place
 
@@ -57,30 +62,54 @@ def check_no_secret(config: LmConfig) -> None:
             "lm.api_base may not hold a user, a query or a key: put the key in an environment variable and name it in "
             "lm.key_env."
         )
+    for field in ("name", "model", "price_source"):
+        value = getattr(config, field) or ""
+        if redact(value, config) != value:
+            raise ConfigError(
+                f"lm.{field} holds what looks like a key: put the key in an environment variable and name it in "
+                "lm.key_env."
+            )
 
 
 def redact(text: str, config: LmConfig) -> str:
-    """The text with the config's key, its parts, and whatever looks like a credential replaced by `[redacted]`."""
-    key = os.environ.get(config.key_env, "").strip() if config.key_env else ""
-    if key:
-        for spelling in sorted({key, quote(key, safe=""), repr(key)[1:-1]}, key=len, reverse=True):
-            text = text.replace(spelling, HIDDEN)
-        text = _hide_parts(text, key)
+    """The text with keys, parts of the config's key, and whatever looks like a credential replaced by `[redacted]`."""
+    text = _hide_values(text, config, _FRAGMENT)
     for pattern in _CREDENTIALS:
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
     return text
 
 
-def _hide_parts(text: str, key: str) -> str:
+def redact_reply(text: str, config: LmConfig) -> str:
+    """The text with the values of known secrets, and long parts of the config's key, replaced by `[redacted]`."""
+    return _hide_values(text, config, _REPLY_FRAGMENT)
+
+
+def _hide_values(text: str, config: LmConfig, fragment: int) -> str:
+    key = _own_key(config)
+    secrets = {value.strip() for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
+    known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET} | ({key} if key else set())
+    spellings = {form for secret in known for form in (secret, quote(secret, safe=""), repr(secret)[1:-1])}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = text.replace(spelling, HIDDEN)
+    return _hide_parts(text, key, fragment) if key else text
+
+
+def _own_key(config: LmConfig) -> str:
+    return os.environ.get(config.key_env, "").strip() if config.key_env else ""
+
+
+def _hide_parts(text: str, key: str, fragment: int) -> str:
     """Replace every stretch of the text made of parts of the key: a provider's message may quote half of it."""
-    parts = {key[at : at + _FRAGMENT] for at in range(len(key) - _FRAGMENT + 1)}
-    hits = [at for at in range(len(text) - _FRAGMENT + 1) if text[at : at + _FRAGMENT] in parts]
+    parts = {key[at : at + fragment] for at in range(len(key) - fragment + 1)}
+    if not any(part in text for part in parts):
+        return text
+    hits = [at for at in range(len(text) - fragment + 1) if text[at : at + fragment] in parts]
     shown: list[str] = []
     end = 0  # of what is already hidden or copied
     for at in hits:
         if at > end or not shown:
             shown += [text[end:at], HIDDEN]
-        end = at + _FRAGMENT
+        end = at + fragment
     return "".join([*shown, text[end:]])
 
 

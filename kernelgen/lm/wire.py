@@ -1,7 +1,8 @@
-"""The engine that speaks to an OpenAI-compatible endpoint, through DSPy's own chat completions client.
+"""The engine that speaks to a provider or a server, through DSPy's own client for its wire.
 
-One call of `complete` is one attempt; `dspy.LM` owns the retries. Added to DSPy's client are the bounds it does not
-have: on the time of a whole reply, on its size, and on the wait a provider may ask for. It also sends the config's
+One call of `complete` is one attempt; `dspy.LM` owns the retries. Added to DSPy's clients are the bounds they do not
+have: on the time of a whole reply, on its size, and on the wait a provider may ask for. What the model said arrives as
+one text in which known keys are hidden, before anything logs, parses or shows it. The engine also sends the config's
 sampling parameters where a request has none of its own. Not bounded: response headers trickled byte by byte, which end
 at the client's 64 KiB.
 """
@@ -13,28 +14,29 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from dspy.lm15 import (
     Config,
     LM15Error,
-    OpenAIChatCompat,
-    OpenAIChatLM,
+    Message,
     ProviderError,
+    Reasoning,
     Request,
     Response,
+    TextPart,
     TimeoutError,
     TransportError,
 )
 
 from kernelgen.config import LmConfig
 from kernelgen.errors import ModelError
-from kernelgen.lm.answer import parameters
+from kernelgen.lm.answer import parameters, said
+from kernelgen.lm.clients import answered, client, dspy_name
+from kernelgen.lm.ends import Unanswered
 from kernelgen.lm.engines import SharedEngine
 from kernelgen.lm.limits import CONNECT_SECONDS, LARGEST_REPLY_BYTES, LONGEST_WAIT_SECONDS
+from kernelgen.lm.secrets import redact_reply
 
-OPENAI_HOST = "api.openai.com"
-PREFIX = "openai/"  # DSPy's name for this wire
 _UNREADABLE = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
@@ -46,12 +48,12 @@ class Transport(Protocol):
 
 
 class WireEngine(SharedEngine):
-    """One endpoint, one model, one key. The key is in the client only, whose representation leaves it out."""
+    """One endpoint, one model, one key. The key is in the client only."""
 
     def __init__(self, config: LmConfig, key: str) -> None:
-        self.name = PREFIX + config.model
+        self.name = dspy_name(config)
         self._config = config
-        self._client = OpenAIChatLM(api_key=key, base_url=config.api_base, compat=_compat(config))
+        self._client = client(config, key)
         self._client.transport = BoundedTransport(self._client.transport, config.timeout_s)
 
     def complete(self, request: Request) -> Response:
@@ -66,25 +68,40 @@ class WireEngine(SharedEngine):
             raise
         except _UNREADABLE as error:  # the client reads valid JSON of a wrong shape without checking it
             raise ProviderError(f"malformed reply: {error}") from error
-        if not (response.provider_data or {}).get("choices"):
+        if not answered(self._config, response.provider_data):
             raise ModelError(
-                f"What answers at {self._config.api_base} sent JSON that is no chat completion; check that lm.api_base "
-                "ends where the provider's path for chat/completions begins, often in /v1.",
+                f"What answers at {self._config.api_base} sent JSON that is no reply of a model; check that "
+                "lm.api_base ends where the provider's own paths begin, often in /v1.",
                 retryable=False,
             )
-        return response
+        return self._plain(response)
 
     def _sampled(self, asked: Config) -> Config:
-        unset = {name: value for name, value in parameters(self._config).items() if getattr(asked, name) is None}
-        return replace(asked, **unset)
+        sampling = parameters(self._config)
+        effort = sampling.pop("reasoning_effort", None)
+        if effort is not None and asked.reasoning is None:
+            asked = replace(asked, reasoning=Reasoning(effort=effort))
+        return replace(asked, **{name: value for name, value in sampling.items() if getattr(asked, name) is None})
+
+    def _plain(self, response: Response) -> Response:
+        """The response with one text, safe to log: no key, no lone surrogate (no file or database takes one)."""
+        text = redact_reply(said(response).encode("utf-8", "replace").decode("utf-8"), self._config)
+        return Response(
+            id=None,
+            model=redact_reply(response.model, self._config),
+            message=Message.assistant([TextPart(text)]),
+            finish_reason=response.finish_reason,
+            usage=response.usage,
+        )
 
     def _refuse_long_wait(self, error: LM15Error) -> None:
         """dspy waits as long as a provider says, be it a day."""
         if error.retry_after is not None and error.retry_after > LONGEST_WAIT_SECONDS:
-            raise ModelError(
+            raise Unanswered(
                 f"The model {self._config.model} asks to wait {error.retry_after:.0f} s before the next request, and "
                 f"kernelgen waits {LONGEST_WAIT_SECONDS:.0f} s at most; try again then.",
                 retryable=True,
+                cause="rate_limited",
             ) from error
 
 
@@ -138,13 +155,6 @@ class BoundedReply:
     def read(self) -> bytes:
         """The whole body."""
         return b"".join(self)
-
-
-def _compat(config: LmConfig) -> OpenAIChatCompat | None:
-    """OpenAI's newer models want `max_completion_tokens`; many other servers only know `max_tokens`."""
-    if urlsplit(config.api_base or "").hostname == OPENAI_HOST:
-        return None
-    return OpenAIChatCompat(max_tokens_field="max_tokens")
 
 
 def _timed_out(error: BaseException | None) -> bool:

@@ -70,6 +70,7 @@ class JsonScanner:
 
     def _items_at_hand(self) -> Iterator[Any]:
         """The items that lie whole in the piece at hand with the comma behind them: nearly all, at the least cost."""
+        self._next()
         decode, comma = self._decode, _COMMA.match
         while True:
             try:

@@ -64,8 +64,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
 def reference(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
     """(residual_out [T, 7168] bf16, y [T, 7168] e4m3, scales [T, 56] fp32), in float64.
 
-    r = x + residual; residual_out = bf16(r); v = r * (mean(r^2) + eps)^-0.5 * weight; scale = max(|v|, 1e-10) / 448 over
-    each 128 columns; y = e4m3(v / scale).
+    r = x + residual; residual_out = bf16(r); v = r * (mean(r^2) + eps)^-0.5 * weight; scale = max(|v|, 1e-10) / 448
+    over each 128 columns; y = e4m3(v / scale).
     """
     total = x.double() + residual.double()
     normal = total * (total.square().mean(dim=-1, keepdim=True) + eps).rsqrt() * weight.double()
@@ -87,8 +87,8 @@ def compare(inputs: dict[str, Any], expected: Any, got: Any, tolerance: Toleranc
 
 
 def flops(dims: dict[str, int]) -> float:
-    """Seven operations a value: the sum, its square and the addition of it, two products, the comparison for the largest
-    and the quotient; what a row or a group needs once counts for nothing.
+    """Seven operations a value: the sum, its square and the addition of it, two products, the comparison for the
+    largest and the quotient; what a row or a group needs once counts for nothing.
     """
     return 7.0 * dims["T"] * HIDDEN
 

@@ -16,7 +16,6 @@ from kernelgen.targets.routing import CHOSEN, ROUTED_SCALING_FACTOR
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-HIDDEN = 7168
 # ids and weights of a pair: int32 and fp32
 PAIR_BYTES = 8
 
@@ -77,22 +76,25 @@ def count_hits(ids: Tensor) -> tuple[int, int]:
 
 def layer_flops(dims: dict[str, int]) -> float:
     """2 * 8T / EP * 3nH: gate, up and down projection of the pairs this rank expects; activation counts for nothing."""
-    return 2.0 * CHOSEN * dims["T"] / dims["EP"] * 3 * dims["n"] * HIDDEN
+    return 2.0 * CHOSEN * dims["T"] / dims["EP"] * 3 * dims["n"] * dims["H"]
 
 
-def layer_bytes(tokens: int, expert_bytes: float, row_bytes: float, hits: tuple[float, float]) -> float:
-    """Weights of the experts hit, rows of the tokens hit, ids and weights of all pairs, and the output in bf16."""
-    experts, rows = hits
-    return experts * expert_bytes + rows * row_bytes + tokens * (PAIR_BYTES * CHOSEN + 2.0 * HIDDEN)
+def layer_bytes(size: tuple[int, int], expert_bytes: float, row_bytes: float, hits: tuple[float, float]) -> float:
+    """Weights of the experts hit, rows of the tokens hit, ids and weights of all pairs, and the output [T, H] in bf16.
+
+    `size` is (T, H), `hits` the experts and tokens hit.
+    """
+    (tokens, width), (experts, rows) = size, hits
+    return experts * expert_bytes + rows * row_bytes + tokens * (PAIR_BYTES * CHOSEN + 2.0 * width)
 
 
 def expert_layer(
     rows: Tensor, ids: Tensor, weights: Tensor, gate_up: Callable[[int], Tensor], down: Callable[[int], Tensor]
 ) -> Tensor:
-    """out [T, 7168] bf16, computed in float64 expert by expert: the weighted sum of W2 (silu(g) * u), (g, u) = W13 x.
+    """out [T, H] bf16, computed in float64 expert by expert: the weighted sum of W2 (silu(g) * u), (g, u) = W13 x.
 
-    rows [T, 7168] of any dtype; gate_up(e) is [2n, 7168] float64, gate first, and down(e) [7168, n] float64. Pairs with
-    id -1 add nothing.
+    rows [T, H] of any dtype; gate_up(e) is [2n, H] float64, gate first, and down(e) [H, n] float64. Pairs with id -1
+    add nothing.
     """
     import torch
 

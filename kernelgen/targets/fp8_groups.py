@@ -74,8 +74,8 @@ def _code_faults(want: Tensor, have: Tensor, share: float, steps: float) -> list
         return []
     place = tuple(far.nonzero()[0].tolist())
     return [
-        f"y{list(place)} lies {int(distance[place])} steps of e4m3 from the expected code: {count} of {far.numel()} codes "
-        f"lie more than {steps:g} away, allowed {share:.3g} of them"
+        f"y{list(place)} lies {int(distance[place])} steps of e4m3 from the expected code: {count} of {far.numel()} "
+        f"codes lie more than {steps:g} away, allowed {share:.3g} of them"
     ]
 
 

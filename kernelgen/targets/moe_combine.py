@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from kernelgen.errors import ConfigError, nearest
 from kernelgen.targets.compare import ToleranceTable, element_distance, structure
-from kernelgen.targets.experts import HIDDEN, make_ids, make_weights
+from kernelgen.targets.experts import make_ids, make_weights
 from kernelgen.targets.routing import CHOSEN, EXPERTS, KINDS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+HIDDEN = 7168
 # ranks that the experts of a kind are spread over; a pair of another rank has weight 0
 RANKS = {"plain": 1, "skewed": 1, "ragged": 8, "stressed": 8}
 # tokens summed at once, so that the float64 copy of z stays small

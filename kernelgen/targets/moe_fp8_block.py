@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from kernelgen.errors import ConfigError, nearest
 from kernelgen.targets.compare import ToleranceTable, structure, vector_distance
 from kernelgen.targets.experts import (
-    HIDDEN,
     count_hits,
     expert_layer,
     experts_hit,
@@ -39,8 +38,8 @@ CODE_RMS = 3.38
 
 
 def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict[str, Any]:
-    """x [T, 7168] e4m3 with x_scales [T, 56] fp32, w13 [E, 2n, 7168] e4m3 with w13_scales [E, 2n/128, 56] fp32,
-    w2 [E, 7168, n] e4m3 with w2_scales [E, 56, n/128] fp32, ids [T, 8] int32, weights [T, 8] fp32 on `device`, the same
+    """x [T, H] e4m3 with x_scales [T, H/128] fp32, w13 [E, 2n, H] e4m3 with w13_scales [E, 2n/128, H/128] fp32,
+    w2 [E, H, n] e4m3 with w2_scales [E, H/128, n/128] fp32, ids [T, 8] int32, weights [T, 8] fp32 on `device`, the same
     for the same seed.
 
     Routing as in `experts.make_ids`. Stressed ones have rows of x in turn 1, 1/8 and 8 times as large, with a spike in
@@ -52,8 +51,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     if kind not in KINDS:
         raise ConfigError(f"moe_fp8_block has no input kind '{kind}'{nearest(kind, KINDS)}")
     generator = torch.Generator(device=device).manual_seed(seed)
-    tokens, experts, inner = dims["T"], dims["E"], dims["n"]
-    x = torch.randn(tokens, HIDDEN, generator=generator, device=device)
+    tokens, experts, inner, width = dims["T"], dims["E"], dims["n"], dims["H"]
+    x = torch.randn(tokens, width, generator=generator, device=device)
     if kind == "stressed":
         x *= torch.tensor([1.0, 2.0**-3, 2.0**3], device=device)[torch.arange(tokens, device=device) % 3, None]
         x[:, -1] *= 64.0
@@ -61,10 +60,10 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     return {
         "x": codes,
         "x_scales": x_scales,
-        "w13": _codes((experts, 2 * inner, HIDDEN), generator),
-        "w13_scales": _scales((experts, 2 * inner, HIDDEN), kind, generator),
-        "w2": _codes((experts, HIDDEN, inner), generator),
-        "w2_scales": _scales((experts, HIDDEN, inner), kind, generator),
+        "w13": _codes((experts, 2 * inner, width), generator),
+        "w13_scales": _scales((experts, 2 * inner, width), kind, generator),
+        "w2": _codes((experts, width, inner), generator),
+        "w2_scales": _scales((experts, width, inner), kind, generator),
         "ids": make_ids(tokens, experts, dims["EP"], kind, generator),
         "weights": make_weights(tokens, generator),
     }
@@ -80,7 +79,7 @@ def reference(
     ids: Tensor,
     weights: Tensor,
 ) -> tuple[Tensor, ...]:
-    """(out [T, 7168] bf16,), in float64 on the dequantised rows and weights of the experts that ids name."""
+    """(out [T, H] bf16,), in float64 on the dequantised rows and weights of the experts that ids name."""
 
     def gate_up(expert: int) -> Tensor:
         return dequantise(w13[expert], w13_scales[expert])
@@ -109,20 +108,21 @@ def bytes_moved(dims: dict[str, int]) -> float:
     """Expected for uniform routing: 3nH(1 + 4/16384) for each expert hit, H(1 + 4/128) for each token with an expert
     here, 64T for ids and weights, 2TH for the output. Nothing between the projections is counted: they may be fused.
     """
-    tokens, experts, ranks = dims["T"], dims["E"], dims["EP"]
+    tokens, experts, ranks, width = dims["T"], dims["E"], dims["EP"], dims["H"]
     hits = experts_hit(tokens, experts, ranks), tokens_hit(tokens, experts, ranks)
-    return layer_bytes(tokens, expert_bytes(dims["n"]), group_bytes(1, HIDDEN), hits)
+    return layer_bytes((tokens, width), expert_bytes(dims["n"], width), group_bytes(1, width), hits)
 
 
 def bytes_of(inputs: dict[str, Any]) -> float:
     """Bytes for these very ids: as `bytes_moved`, with the experts and tokens that they hit."""
-    ids, inner = inputs["ids"], inputs["w13"].shape[1] // 2
-    return layer_bytes(ids.shape[0], expert_bytes(inner), group_bytes(1, HIDDEN), count_hits(ids))
+    tokens, width = inputs["x"].shape
+    inner = inputs["w2"].shape[2]
+    return layer_bytes((tokens, width), expert_bytes(inner, width), group_bytes(1, width), count_hits(inputs["ids"]))
 
 
-def expert_bytes(inner: int) -> float:
+def expert_bytes(inner: int, width: int) -> float:
     """Bytes of one expert's three matrices: a byte a weight, four bytes for each block of 128 x 128."""
-    return 3.0 * inner * HIDDEN * (1.0 + 4.0 / BLOCK**2)
+    return 3.0 * inner * width * (1.0 + 4.0 / BLOCK**2)
 
 
 def dequantise(codes: Tensor, scales: Tensor) -> Tensor:

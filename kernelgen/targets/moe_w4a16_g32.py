@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from kernelgen.errors import ConfigError, nearest
 from kernelgen.targets.compare import ToleranceTable, structure, vector_distance
 from kernelgen.targets.experts import (
-    HIDDEN,
     count_hits,
     expert_layer,
     experts_hit,
@@ -38,8 +37,8 @@ INT32_END = 2**31
 
 
 def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict[str, Any]:
-    """x [T, 7168] bf16, w13 [E, 2n, 896] int32 with w13_scales [E, 2n, 224] bf16, w2 [E, 7168, n/8] int32 with
-    w2_scales [E, 7168, n/32] bf16, ids [T, 8] int32, weights [T, 8] fp32 on `device`, the same for the same seed.
+    """x [T, H] bf16, w13 [E, 2n, H/8] int32 with w13_scales [E, 2n, H/32] bf16, w2 [E, H, n/8] int32 with
+    w2_scales [E, H, n/32] bf16, ids [T, 8] int32, weights [T, 8] fp32 on `device`, the same for the same seed.
 
     Routing as in `experts.make_ids`. Every int4 is equally likely; stressed ones have rows of x in turn 1, 1/8 and 8
     times as large, with a spike in the last input, and scales spread over 2^-3 to 2^3. Raises ConfigError for an
@@ -50,17 +49,17 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     if kind not in KINDS:
         raise ConfigError(f"moe_w4a16_g32 has no input kind '{kind}'{nearest(kind, KINDS)}")
     generator = torch.Generator(device=device).manual_seed(seed)
-    tokens, experts, inner = dims["T"], dims["E"], dims["n"]
-    x = torch.randn(tokens, HIDDEN, generator=generator, device=device)
+    tokens, experts, inner, width = dims["T"], dims["E"], dims["n"], dims["H"]
+    x = torch.randn(tokens, width, generator=generator, device=device)
     if kind == "stressed":
         x *= torch.tensor([1.0, 2.0**-3, 2.0**3], device=device)[torch.arange(tokens, device=device) % 3, None]
         x[:, -1] *= 64.0
     return {
         "x": x.bfloat16(),
-        "w13": _words((experts, 2 * inner, HIDDEN // NIBBLES), generator),
-        "w13_scales": _scales((experts, 2 * inner, HIDDEN // GROUP), kind, generator),
-        "w2": _words((experts, HIDDEN, inner // NIBBLES), generator),
-        "w2_scales": _scales((experts, HIDDEN, inner // GROUP), kind, generator),
+        "w13": _words((experts, 2 * inner, width // NIBBLES), generator),
+        "w13_scales": _scales((experts, 2 * inner, width // GROUP), kind, generator),
+        "w2": _words((experts, width, inner // NIBBLES), generator),
+        "w2_scales": _scales((experts, width, inner // GROUP), kind, generator),
         "ids": make_ids(tokens, experts, dims["EP"], kind, generator),
         "weights": make_weights(tokens, generator),
     }
@@ -69,7 +68,7 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
 def reference(
     x: Tensor, w13: Tensor, w13_scales: Tensor, w2: Tensor, w2_scales: Tensor, ids: Tensor, weights: Tensor
 ) -> tuple[Tensor, ...]:
-    """(out [T, 7168] bf16,), in float64 on the dequantised weights of the experts that ids name."""
+    """(out [T, H] bf16,), in float64 on the dequantised weights of the experts that ids name."""
 
     def gate_up(expert: int) -> Tensor:
         return dequantise(w13[expert], w13_scales[expert])
@@ -97,20 +96,21 @@ def bytes_moved(dims: dict[str, int]) -> float:
     """Expected for uniform routing: 3nH/2 + 3nH/32 * 2 for each expert hit, 2H for each token with an expert here, 64T
     for ids and weights, 2TH for the output. Nothing between the two projections is counted: a kernel may fuse them.
     """
-    tokens, experts, ranks = dims["T"], dims["E"], dims["EP"]
+    tokens, experts, ranks, width = dims["T"], dims["E"], dims["EP"], dims["H"]
     hits = experts_hit(tokens, experts, ranks), tokens_hit(tokens, experts, ranks)
-    return layer_bytes(tokens, expert_bytes(dims["n"]), 2.0 * HIDDEN, hits)
+    return layer_bytes((tokens, width), expert_bytes(dims["n"], width), 2.0 * width, hits)
 
 
 def bytes_of(inputs: dict[str, Any]) -> float:
     """Bytes for these very ids: as `bytes_moved`, with the experts and tokens that they hit."""
-    ids, inner = inputs["ids"], inputs["w13"].shape[1] // 2
-    return layer_bytes(ids.shape[0], expert_bytes(inner), 2.0 * HIDDEN, count_hits(ids))
+    tokens, width = inputs["x"].shape
+    inner = inputs["w2"].shape[2] * NIBBLES
+    return layer_bytes((tokens, width), expert_bytes(inner, width), 2.0 * width, count_hits(inputs["ids"]))
 
 
-def expert_bytes(inner: int) -> float:
+def expert_bytes(inner: int, width: int) -> float:
     """Bytes of one expert's three matrices: half a byte a weight, two bytes for each 32."""
-    return 3.0 * inner * HIDDEN * (0.5 + 2.0 / GROUP)
+    return 3.0 * inner * width * (0.5 + 2.0 / GROUP)
 
 
 def dequantise(words: Tensor, scales: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
 
     plain: normal values. skewed: one channel of 97 thirty times as large. ragged: rows that are padding, all zero, and
     groups that are zero, at random. stressed: rows 1e-3 to 20 large in turn; in each group a gate of 1e4, its
-    factor as much smaller, and one of -1e4; every fourth group has negative gates alone. Raises ConfigError for an unknown kind.
+    factor as much smaller, and one of -1e4; every fourth group has negative gates alone. Raises ConfigError
+    for an unknown kind.
     """
     import torch
 

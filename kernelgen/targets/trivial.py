@@ -1,7 +1,7 @@
 """Answers that did not do the work, which every target must refuse: constant, copied, half done, stale, too coarse.
 
-Each maker takes a `Case` and gives outputs of the right form and device, so that only values can give them away, or None
-where the target has nothing to make them of. They know no target: what only a target's author can think of (half the
+Each maker takes a `Case` and gives outputs of the right form and device, so that only values can give them away, or
+None where the target has nothing to make them of. They know no target: what only its author can think of (half the
 history, weights unnormalised) belongs into the target's own tests.
 """
 
@@ -21,10 +21,6 @@ Outputs = tuple[Any, ...]
 class Case:
     """One set of inputs with its right answer."""
 
-    shape: str
-    """Name of the smoke shape."""
-    kind: str
-    """Kind of the inputs."""
     inputs: dict[str, Any]
     """Inputs and scalars by argument name."""
     expected: Outputs
@@ -33,6 +29,10 @@ class Case:
     """What the reference says of inputs of another seed."""
     reference: Callable[..., Outputs]
     """The target's reference."""
+    shape: str
+    """Name of the smoke shape."""
+    kind: str
+    """Kind of the inputs."""
 
 
 def zeros(case: Case) -> Outputs:
@@ -83,8 +83,10 @@ def not_a_number(case: Case) -> Outputs | None:
     """Every floating-point output NaN."""
     if not any(output.is_floating_point() for output in case.expected):
         return None
-    return tuple(output.float().mul(float("nan")).to(output.dtype) if output.is_floating_point() else output
-                 for output in case.expected)  # fmt: skip
+    return tuple(
+        output.float().mul(float("nan")).to(output.dtype) if output.is_floating_point() else output
+        for output in case.expected
+    )
 
 
 def lower_precision(case: Case) -> Outputs | None:
@@ -96,6 +98,24 @@ def lower_precision(case: Case) -> Outputs | None:
     return tuple(_rounded(output) for output in coarse)
 
 
+def wrong_forms(case: Case) -> dict[str, Any]:
+    """The right answer in forms that are not the declared one, by what is wrong with them."""
+    import torch
+
+    first, *others = case.expected
+    other_dtype = torch.float32 if first.dtype == torch.float64 else torch.float64
+    forms: dict[str, Any] = {
+        "None": None,
+        "a list": list(case.expected),
+        "an answer without its last output": case.expected[:-1],
+        "another dtype": (first.to(other_dtype), *others),
+        "an output one value short": (first.reshape(-1)[:-1], *others),
+    }
+    if first.numel() > 1:
+        forms["an output that is not contiguous"] = (torch.stack([first, first], dim=-1)[..., 0], *others)
+    return forms
+
+
 def same(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same bits: also of formats that torch cannot compare, and of NaN."""
     import torch
@@ -104,7 +124,7 @@ def same(one: Tensor, other: Tensor) -> bool:
         return False
     # a tensor of no dimensions has no bytes to view until it has one
     bits = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
-    return torch.equal(*bits)
+    return bool(torch.equal(*bits))
 
 
 def _source(inputs: dict[str, Any], output: Tensor) -> Tensor | None:
@@ -161,3 +181,8 @@ ANSWERS: dict[str, Callable[[Case], Outputs | None]] = {
     "NaN": not_a_number,
     "lower precision": lower_precision,
 }
+
+# it may not show at a tiny shape, so that one shape of each kind must refuse it, and not every one
+NEED_NOT_SHOW_EVERYWHERE = frozenset({"lower precision"})
+# where nothing is floating-point there is no NaN and nothing to round
+CANNOT_ALWAYS_BE_MADE = frozenset({"NaN", "lower precision"})

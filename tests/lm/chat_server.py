@@ -37,6 +37,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(body)
+        self.server.paths.append(self.path)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         self.server.keys.append(self.headers.get("Authorization", ""))
         script = self.server.script
         try:
@@ -63,6 +65,8 @@ class ChatServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script = script
         self.requests: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
         self.keys: list[str] = []
         self.stopped = threading.Event()
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import request_of
+from lm_workspace import Workspace, copy, prepare
 
 from kernelgen.config import LmConfig
 from kernelgen.lm import build, to_answer, translate
@@ -40,3 +42,19 @@ def ask() -> Callable[..., Answer]:
         return to_answer(response, config, time.monotonic() - begun)
 
     return asked
+
+
+@pytest.fixture(scope="session")
+def prepared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare(folder)
+    return folder
+
+
+@pytest.fixture
+def workspace(
+    prepared_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Workspace:
+    """A folder with constraints and a profile, as the working folder."""
+    monkeypatch.chdir(copy(prepared_folder, tmp_path))
+    return Workspace(tmp_path, capfd)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -35,9 +35,13 @@ def shipped(name: str, **changed: Any) -> LmConfig:
     return LmConfig.model_validate(values | changed)
 
 
-def test_every_door_has_a_choice_of_its_name() -> None:
-    doors = {shipped(file.stem, model="m").door: shipped(file.stem, model="m").name for file in CONF.glob("*.yaml")}
-    assert doors == {door: door for door in ("playbook", "openai_compatible", "recorded")}
+def test_every_door_has_a_choice_and_every_choice_the_name_of_its_file() -> None:
+    choices = {file.stem: shipped(file.stem, model="m") for file in CONF.glob("*.yaml")}
+    assert {name: config.name for name, config in choices.items()} == {name: name for name in choices}
+    doors = get_args(LmConfig.model_fields["door"].annotation)
+    assert {config.door for config in choices.values()} == set(doors)
+    dialects = {config.dialect for config in choices.values()} - {None}
+    assert dialects == {"openai", "ollama", "vllm", "sglang", "openrouter"}
 
 
 # ---- playbook -------------------------------------------------------------------------------------------------------

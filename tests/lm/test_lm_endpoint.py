@@ -117,7 +117,7 @@ def test_retries_are_bounded(config: Config, ask: Ask) -> None:
         (sends(200, b"\xff\xfe\x00"), "cannot be read"),
         (sends(200, b"[]"), "cannot be read"),
         (sends(200, b"[" * 100_000), "cannot be read"),
-        (sends(200, {"ok": True}), "no chat completion; check that lm.api_base"),
+        (sends(200, {"ok": True}), "no reply of a model; check that lm.api_base"),
         (sends(200, {"choices": [{"message": {"tool_calls": [{}]}}], "model": 1}), "cannot be read|failed on"),
         (sends(200, completion("x" * 10_000_000)), "larger than 8 MiB"),
         (sends(500, b"x" * 10_000_000), "larger than 8 MiB"),

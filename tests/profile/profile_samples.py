@@ -16,6 +16,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "profiles"
 MOE_RAW = EXAMPLES / "moe_dispatch_384expert.ncu_raw.csv"
 MLA_RAW = EXAMPLES / "mla_decode_fp8.ncu_raw.csv"
 MLA_DETAILS = EXAMPLES / "mla_decode_fp8.ncu_details.csv"
+TRACE = EXAMPLES / "layer.torch_trace.json"
+HATCHET = EXAMPLES / "layer.hatchet"
 
 TIME = "gpu__time_duration.sum"
 READ = "dram__bytes_read.sum"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from profile_samples import MLA_DETAILS, TIME, details_csv, load, metrics, raw_csv, target
+from profile_samples import HATCHET, MLA_DETAILS, TIME, TRACE, details_csv, load, metrics, raw_csv, target
 
 from kernelgen.errors import ConfigError, ProfileError
 from kernelgen.ids import digest_text
@@ -17,6 +17,8 @@ from kernelgen.records import to_text
 GOOD = raw_csv(("gather_kernel", metrics()), ("void at::native::topk<float>(float *)", metrics("7,000.5")))
 HEADER, UNITS, *LAUNCHES = GOOD.splitlines()
 DETAILS = MLA_DETAILS.read_text(encoding="utf-8")
+SMALL_TRACE = TRACE.read_bytes()[:5000] + b', "args": {}}]}'
+TREE = HATCHET.read_bytes()
 SHORT = details_csv((0, "k", "GPU Speed Of Light Throughput", "Duration", "us", "5.50"))
 
 
@@ -25,9 +27,9 @@ SHORT = details_csv((0, "k", "GPU Speed Of Light Throughput", "Duration", "us", 
     [
         (b"", r"^p\.csv is empty"),
         (b" \n\n", r"^p\.csv is empty"),
-        (b"NVR\0\x01\x02\0\0", r"^p\.csv is a binary file; .*ncu --import FILE --page raw"),
-        (b"a,b\n1,2\n", r"^p\.csv is not a profile of a known format \(ncu raw csv, ncu details csv\)"),
-        (b'{"traceEvents": []}', r"^p\.csv is not a profile of a known format"),
+        (b"\x7fELF\0\x01\x02\0\0", r"^p\.csv is a binary file; known formats are ncu raw csv, .*export it as one"),
+        (b"a,b\n1,2\n", r"^p\.csv is not a profile of a known format \(ncu raw csv, ncu details csv, ncu report, "),
+        (b'"#","Address","Source"\n"0","0x7f","MOV R1"\n', r"^p\.csv is not a profile of a known format"),
         (GOOD[:-20].encode(), r"^p\.csv:4: the line is cut or damaged .*export it again"),
         (GOOD[: GOOD.rindex(',"9.0"')].encode(), r"^p\.csv:4: the row has 10 fields where the table has 17"),
         (GOOD.encode() + b'"2","77"\n', r"^p\.csv:5: the row has 2 fields where the table has 17"),
@@ -109,7 +111,7 @@ def test_a_profile_of_another_gpu_is_refused(tmp_path: Path) -> None:
 
 def mutated() -> st.SearchStrategy[bytes]:
     """Good files with a stretch cut out, doubled or overwritten, and plain noise."""
-    base = st.sampled_from([GOOD.encode(), "".join(DETAILS.splitlines(keepends=True)[:60]).encode()])
+    base = st.sampled_from([GOOD.encode(), "".join(DETAILS.splitlines(keepends=True)[:60]).encode(), SMALL_TRACE, TREE])
     noise = st.binary(max_size=20) | st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass"))
     number = st.sampled_from([b'"1e308"', b'"-1"', b'"nan"', b'"1.2.3"', b'"9,9,9"', b'""', b'"1e-320"'])
 

@@ -158,3 +158,12 @@ def test_an_average_needs_figures_for_nearly_all_of_the_time(tmp_path: Path) -> 
 def test_dram_share_without_bytes_is_put_on_the_measured_ceiling(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, {TIME: ("us", "50.00"), DRAM: ("%", "40.00")})
     assert profile.dram_percent == pytest.approx(40 * 4.8 / 4.3)
+
+
+def test_a_persistent_kernel_is_not_blamed_for_its_occupancy(tmp_path: Path) -> None:
+    one_block_an_sm = {"launch__grid_size": ("", "132")}
+    profile = profile_of(tmp_path, metrics(occupancy="12.50") | moved(0.2) | one_block_an_sm)
+    assert profile.bottleneck == "underutilised"
+    assert profile.limiting_factor.name == "time"
+    profile = profile_of(tmp_path, metrics(occupancy="12.50") | moved(0.2) | {"launch__grid_size": ("", "133")})
+    assert profile.limiting_factor.name == "occupancy"

@@ -176,3 +176,19 @@ def test_powershells_utf16_and_windows_line_ends_are_read(tmp_path: Path) -> Non
     assert load(path)[0].time_us == pytest.approx(95.712)
     path.write_bytes(b"\xef\xbb\xbf" + raw_csv(("k", metrics())).encode())
     assert load(path)[0].time_us == pytest.approx(95.712)
+
+
+def test_metric_names_of_older_versions_and_other_sections_are_understood(tmp_path: Path) -> None:
+    older = {TIME: ("us", "100.00"), "dram__throughput.avg.pct_of_peak_sustained_elapsed": ("%", "43.00")}
+    assert load(write(tmp_path, raw_csv(("k", older))))[0].dram_percent == pytest.approx(43 * 4.8 / 4.3)
+    section = "GPU Speed Of Light"
+    text = details_csv((0, "k", section, "Duration", "us", "5.50"), (0, "k", section, "DRAM Throughput", "%", "43.00"))
+    assert load(write(tmp_path, text))[0].dram_percent == pytest.approx(43 * 4.8 / 4.3)
+
+
+def test_several_kernels_are_one_region_until_a_regex_chooses(tmp_path: Path) -> None:
+    path = write(tmp_path, raw_csv(("warm_up", metrics("900,000.0")), ("mine", metrics()), ("mine", metrics())))
+    whole, chosen = load(path)[0], load(path, kernels="^mine$")[0]
+    assert (len(whole.launches), len(chosen.launches)) == (3, 2)
+    assert chosen.time_us == pytest.approx(2 * 95.712)
+    assert chosen.dram_bytes == 2 * 341204992

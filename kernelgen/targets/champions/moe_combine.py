@@ -34,7 +34,8 @@ def combine_kernel(
         pair = token * CHOSEN + k
         weight = tl.load(weights_ptr + pair)
         # the row of a pair without weight is unwritten memory: not even 0 times it is 0
-        row = tl.load(z_ptr + pair * HIDDEN + columns, mask=inside & (weight != 0.0), other=0.0)
+        length = tl.where(weight != 0.0, HIDDEN, 0)
+        row = tl.load(z_ptr + pair * HIDDEN + columns, mask=columns < length, other=0.0)
         total += weight * row.to(tl.float32)
     tl.store(out_ptr + token * HIDDEN + columns, total.to(out_ptr.dtype.element_ty), mask=inside)
 

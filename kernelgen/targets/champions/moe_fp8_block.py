@@ -15,7 +15,6 @@ AUTOTUNE_CONFIGS = {
     "down_kernel": [triton.Config({"BLOCK_M": 16, "BLOCK_N": 64}, num_warps=4, num_stages=2)],
     "combine_kernel": [triton.Config({"BLOCK_H": 1024}, num_warps=4)],
 }
-HIDDEN = 7168
 CHOSEN = 8
 # rows and columns of a weight block, and inputs of an activation's group
 BLOCK = 128
@@ -60,15 +59,15 @@ def group_kernel(
 @triton.jit
 def gate_up_kernel(
     x_ptr, x_scales_ptr, codes_ptr, scales_ptr, pairs_ptr, counts_ptr, hidden_ptr, inner, tokens,
-    HIDDEN: tl.constexpr, CHOSEN: tl.constexpr, BLOCK: tl.constexpr, UPCAST: tl.constexpr,
+    WIDTH: tl.constexpr, CHOSEN: tl.constexpr, BLOCK: tl.constexpr, UPCAST: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """BLOCK_N outputs of one expert, within one weight block, for all its pairs: silu(gate) * up in hidden [8T, n]."""
     expert = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     gate_rows = expert * 2 * inner + columns
-    gate_block = (expert * 2 * inner + tl.program_id(1) * BLOCK_N) // BLOCK * (HIDDEN // BLOCK)
-    up_block = gate_block + inner // BLOCK * (HIDDEN // BLOCK)
+    gate_block = (expert * 2 * inner + tl.program_id(1) * BLOCK_N) // BLOCK * (WIDTH // BLOCK)
+    up_block = gate_block + inner // BLOCK * (WIDTH // BLOCK)
     count = tl.load(counts_ptr + expert)
     for start in range(0, count, BLOCK_M):
         rows = start + tl.arange(0, BLOCK_M)
@@ -76,12 +75,12 @@ def gate_up_kernel(
         token = pair // CHOSEN
         gate = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         up = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for group in range(HIDDEN // BLOCK):
+        for group in range(WIDTH // BLOCK):
             inputs = group * BLOCK + tl.arange(0, BLOCK)
-            x = e4m3_to_fp32(tl.load(x_ptr + token[:, None] * HIDDEN + inputs[None, :]))
-            x_scale = tl.load(x_scales_ptr + token * (HIDDEN // BLOCK) + group)[:, None]
-            gate_codes = tl.load(codes_ptr + gate_rows[None, :] * HIDDEN + inputs[:, None])
-            up_codes = tl.load(codes_ptr + (gate_rows + inner)[None, :] * HIDDEN + inputs[:, None])
+            x = e4m3_to_fp32(tl.load(x_ptr + token[:, None] * WIDTH + inputs[None, :]))
+            x_scale = tl.load(x_scales_ptr + token * (WIDTH // BLOCK) + group)[:, None]
+            gate_codes = tl.load(codes_ptr + gate_rows[None, :] * WIDTH + inputs[:, None])
+            up_codes = tl.load(codes_ptr + (gate_rows + inner)[None, :] * WIDTH + inputs[:, None])
             gate_scale = tl.load(scales_ptr + gate_block + group)
             up_scale = tl.load(scales_ptr + up_block + group)
             gate += multiply(x, e4m3_to_fp32(gate_codes), UPCAST) * (x_scale * gate_scale)
@@ -94,14 +93,14 @@ def gate_up_kernel(
 @triton.jit
 def down_kernel(
     hidden_ptr, codes_ptr, scales_ptr, pairs_ptr, counts_ptr, z_ptr, inner, tokens,
-    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, UPCAST: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, UPCAST: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_N outputs of one expert, within one weight block, for all its pairs: z [8T, 7168] bf16, a row a pair."""
+    """BLOCK_N outputs of one expert, within one weight block, for all its pairs: z [8T, H] bf16, a row a pair."""
     expert = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    weight_rows = expert * HIDDEN + columns
-    scale_row = (expert * HIDDEN + tl.program_id(1) * BLOCK_N) // BLOCK * (inner // BLOCK)
+    weight_rows = expert * WIDTH + columns
+    scale_row = (expert * WIDTH + tl.program_id(1) * BLOCK_N) // BLOCK * (inner // BLOCK)
     count = tl.load(counts_ptr + expert)
     for start in range(0, count, BLOCK_M):
         rows = start + tl.arange(0, BLOCK_M)
@@ -115,48 +114,48 @@ def down_kernel(
             codes = tl.load(codes_ptr + weight_rows[None, :] * inner + inputs[:, None])
             total += multiply(hidden, e4m3_to_fp32(codes), UPCAST) * tl.load(scales_ptr + scale_row + group)
         value = total.to(z_ptr.dtype.element_ty)
-        tl.store(z_ptr + pair[:, None] * HIDDEN + columns[None, :], value, mask=(rows < count)[:, None])
+        tl.store(z_ptr + pair[:, None] * WIDTH + columns[None, :], value, mask=(rows < count)[:, None])
 
 
 @triton.autotune(configs=AUTOTUNE_CONFIGS["combine_kernel"], key=[])
 @triton.jit
 def combine_kernel(
-    z_ptr, ids_ptr, weights_ptr, out_ptr, HIDDEN: tl.constexpr, CHOSEN: tl.constexpr, BLOCK_H: tl.constexpr
+    z_ptr, ids_ptr, weights_ptr, out_ptr, WIDTH: tl.constexpr, CHOSEN: tl.constexpr, BLOCK_H: tl.constexpr
 ):
     """BLOCK_H columns of one token: the weighted sum of its rows of z; rows of pairs without expert are unwritten."""
     token = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    inside = columns < HIDDEN
+    inside = columns < WIDTH
     total = tl.zeros((BLOCK_H,), dtype=tl.float32)
     for k in range(CHOSEN):
         pair = token * CHOSEN + k
         here = tl.load(ids_ptr + pair) >= 0
-        row = tl.load(z_ptr + pair * HIDDEN + columns, mask=inside & here, other=0.0)
+        row = tl.load(z_ptr + pair * WIDTH + columns, mask=inside & here, other=0.0)
         total += tl.load(weights_ptr + pair) * row.to(tl.float32)
-    tl.store(out_ptr + token * HIDDEN + columns, total.to(out_ptr.dtype.element_ty), mask=inside)
+    tl.store(out_ptr + token * WIDTH + columns, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 def moe_fp8_block(x, x_scales, w13, w13_scales, w2, w2_scales, ids, weights):
-    """(out [T, 7168] bf16,) of e4m3 x [T, 7168] and weights, each with fp32 scales; see the target for their layout."""
-    tokens = x.shape[0]
+    """(out [T, H] bf16,) of e4m3 x [T, H] and weights, each with fp32 scales; see the target for their layout."""
+    tokens, width = x.shape
     experts, inner = w13.shape[0], w13.shape[1] // 2
     n_pairs = tokens * CHOSEN
     # Triton's interpreter multiplies the raw bits of bf16 operands
-    constants = {"HIDDEN": HIDDEN, "BLOCK": BLOCK, "UPCAST": triton.knobs.runtime.interpret}
+    constants = {"WIDTH": width, "BLOCK": BLOCK, "UPCAST": triton.knobs.runtime.interpret}
     pairs = torch.empty((experts, tokens), dtype=torch.int32, device=x.device)
     counts = torch.empty((experts,), dtype=torch.int32, device=x.device)
     hidden = torch.empty((n_pairs, inner), dtype=torch.bfloat16, device=x.device)
-    z = torch.empty((n_pairs, HIDDEN), dtype=torch.bfloat16, device=x.device)
-    out = torch.empty((tokens, HIDDEN), dtype=torch.bfloat16, device=x.device)
+    z = torch.empty((n_pairs, width), dtype=torch.bfloat16, device=x.device)
+    out = torch.empty((tokens, width), dtype=torch.bfloat16, device=x.device)
     x, w13, w2 = (tensor.view(torch.uint8) for tensor in (x, w13, w2))
     group_kernel[lambda meta: (triton.cdiv(experts, meta["BLOCK_E"]),)](ids, pairs, counts, n_pairs, tokens, experts)
     gate_up_kernel[lambda meta: (experts, inner // meta["BLOCK_N"])](
         x, x_scales, w13, w13_scales, pairs, counts, hidden, inner, tokens, CHOSEN=CHOSEN, **constants
     )
-    down_kernel[lambda meta: (experts, HIDDEN // meta["BLOCK_N"])](
+    down_kernel[lambda meta: (experts, width // meta["BLOCK_N"])](
         hidden, w2, w2_scales, pairs, counts, z, inner, tokens, **constants
     )
-    combine_kernel[lambda meta: (tokens, triton.cdiv(HIDDEN, meta["BLOCK_H"]))](
-        z, ids, weights, out, HIDDEN=HIDDEN, CHOSEN=CHOSEN
+    combine_kernel[lambda meta: (tokens, triton.cdiv(width, meta["BLOCK_H"]))](
+        z, ids, weights, out, WIDTH=width, CHOSEN=CHOSEN
     )
     return (out,)

@@ -14,7 +14,6 @@ AUTOTUNE_CONFIGS = {
     "down_kernel": [triton.Config({"BLOCK_M": 16, "BLOCK_N": 64, "BLOCK_K": 32}, num_warps=4, num_stages=2)],
     "combine_kernel": [triton.Config({"BLOCK_H": 1024}, num_warps=4)],
 }
-HIDDEN = 7168
 CHOSEN = 8
 
 
@@ -58,7 +57,7 @@ def group_kernel(
 @triton.jit
 def gate_up_kernel(
     x_ptr, words_ptr, scales_ptr, pairs_ptr, counts_ptr, hidden_ptr, inner, tokens,
-    HIDDEN: tl.constexpr, CHOSEN: tl.constexpr, UPCAST: tl.constexpr,
+    WIDTH: tl.constexpr, CHOSEN: tl.constexpr, UPCAST: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """BLOCK_N outputs of one expert, for all its pairs: silu(gate) * up in hidden [8T, n] bf16, a row a pair."""
@@ -72,11 +71,11 @@ def gate_up_kernel(
         pair = tl.load(pairs_ptr + expert * tokens + rows, mask=rows < count, other=0).to(tl.int64)
         gate = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         up = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for k in range(0, HIDDEN, BLOCK_K):
+        for k in range(0, WIDTH, BLOCK_K):
             inputs = k + tl.arange(0, BLOCK_K)
-            x = tl.load(x_ptr + (pair // CHOSEN)[:, None] * HIDDEN + inputs[None, :])
-            gate_weights = load_weights(words_ptr, scales_ptr, gate_rows, inputs, inside, HIDDEN)
-            up_weights = load_weights(words_ptr, scales_ptr, gate_rows + inner, inputs, inside, HIDDEN)
+            x = tl.load(x_ptr + (pair // CHOSEN)[:, None] * WIDTH + inputs[None, :])
+            gate_weights = load_weights(words_ptr, scales_ptr, gate_rows, inputs, inside, WIDTH)
+            up_weights = load_weights(words_ptr, scales_ptr, gate_rows + inner, inputs, inside, WIDTH)
             gate = multiply(x, gate_weights, gate, UPCAST)
             up = multiply(x, up_weights, up, UPCAST)
         value = (gate * tl.sigmoid(gate) * up).to(hidden_ptr.dtype.element_ty)
@@ -88,13 +87,13 @@ def gate_up_kernel(
 @triton.jit
 def down_kernel(
     hidden_ptr, words_ptr, scales_ptr, pairs_ptr, counts_ptr, z_ptr, inner, tokens,
-    HIDDEN: tl.constexpr, UPCAST: tl.constexpr,
+    WIDTH: tl.constexpr, UPCAST: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_N outputs of one expert, for all its pairs: z [8T, 7168] bf16, a row a pair. n is a multiple of BLOCK_K."""
+    """BLOCK_N outputs of one expert, for all its pairs: z [8T, H] bf16, a row a pair. n is a multiple of BLOCK_K."""
     expert = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    inside = columns < HIDDEN
+    inside = columns < WIDTH
     count = tl.load(counts_ptr + expert)
     for start in range(0, count, BLOCK_M):
         rows = start + tl.arange(0, BLOCK_M)
@@ -105,9 +104,9 @@ def down_kernel(
             hidden = tl.load(
                 hidden_ptr + pair[:, None] * inner + inputs[None, :], mask=(rows < count)[:, None], other=0.0
             )
-            weights = load_weights(words_ptr, scales_ptr, expert * HIDDEN + columns, inputs, inside, inner)
+            weights = load_weights(words_ptr, scales_ptr, expert * WIDTH + columns, inputs, inside, inner)
             total = multiply(hidden, weights, total, UPCAST)
-        place = pair[:, None] * HIDDEN + columns[None, :]
+        place = pair[:, None] * WIDTH + columns[None, :]
         value = total.to(z_ptr.dtype.element_ty)
         tl.store(z_ptr + place, value, mask=(rows < count)[:, None] & inside[None, :])
 
@@ -115,24 +114,24 @@ def down_kernel(
 @triton.autotune(configs=AUTOTUNE_CONFIGS["combine_kernel"], key=[])
 @triton.jit
 def combine_kernel(
-    z_ptr, ids_ptr, weights_ptr, out_ptr, HIDDEN: tl.constexpr, CHOSEN: tl.constexpr, BLOCK_H: tl.constexpr
+    z_ptr, ids_ptr, weights_ptr, out_ptr, WIDTH: tl.constexpr, CHOSEN: tl.constexpr, BLOCK_H: tl.constexpr
 ):
     """BLOCK_H columns of one token: the weighted sum of its rows of z; rows of pairs without expert are unwritten."""
     token = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    inside = columns < HIDDEN
+    inside = columns < WIDTH
     total = tl.zeros((BLOCK_H,), dtype=tl.float32)
     for k in range(CHOSEN):
         pair = token * CHOSEN + k
         here = tl.load(ids_ptr + pair) >= 0
-        row = tl.load(z_ptr + pair * HIDDEN + columns, mask=inside & here, other=0.0)
+        row = tl.load(z_ptr + pair * WIDTH + columns, mask=inside & here, other=0.0)
         total += tl.load(weights_ptr + pair) * row.to(tl.float32)
-    tl.store(out_ptr + token * HIDDEN + columns, total.to(out_ptr.dtype.element_ty), mask=inside)
+    tl.store(out_ptr + token * WIDTH + columns, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 def moe_w4a16_g32(x, w13, w13_scales, w2, w2_scales, ids, weights):
-    """(out [T, 7168] bf16,) of x [T, 7168] bf16 and int4 weights; see the target for their layout."""
-    tokens = x.shape[0]
+    """(out [T, H] bf16,) of x [T, H] bf16 and int4 weights; see the target for their layout."""
+    tokens, width = x.shape
     experts, inner = w13.shape[0], w13.shape[1] // 2
     n_pairs = tokens * CHOSEN
     # Triton's interpreter multiplies the raw bits of bf16 operands
@@ -140,16 +139,16 @@ def moe_w4a16_g32(x, w13, w13_scales, w2, w2_scales, ids, weights):
     pairs = torch.empty((experts, tokens), dtype=torch.int32, device=x.device)
     counts = torch.empty((experts,), dtype=torch.int32, device=x.device)
     hidden = torch.empty((n_pairs, inner), dtype=torch.bfloat16, device=x.device)
-    z = torch.empty((n_pairs, HIDDEN), dtype=torch.bfloat16, device=x.device)
-    out = torch.empty((tokens, HIDDEN), dtype=torch.bfloat16, device=x.device)
+    z = torch.empty((n_pairs, width), dtype=torch.bfloat16, device=x.device)
+    out = torch.empty((tokens, width), dtype=torch.bfloat16, device=x.device)
     group_kernel[lambda meta: (triton.cdiv(experts, meta["BLOCK_E"]),)](ids, pairs, counts, n_pairs, tokens, experts)
     gate_up_kernel[lambda meta: (experts, triton.cdiv(inner, meta["BLOCK_N"]))](
-        x, w13, w13_scales, pairs, counts, hidden, inner, tokens, HIDDEN=HIDDEN, CHOSEN=CHOSEN, UPCAST=upcast
+        x, w13, w13_scales, pairs, counts, hidden, inner, tokens, WIDTH=width, CHOSEN=CHOSEN, UPCAST=upcast
     )
-    down_kernel[lambda meta: (experts, triton.cdiv(HIDDEN, meta["BLOCK_N"]))](
-        hidden, w2, w2_scales, pairs, counts, z, inner, tokens, HIDDEN=HIDDEN, UPCAST=upcast
+    down_kernel[lambda meta: (experts, triton.cdiv(width, meta["BLOCK_N"]))](
+        hidden, w2, w2_scales, pairs, counts, z, inner, tokens, WIDTH=width, UPCAST=upcast
     )
-    combine_kernel[lambda meta: (tokens, triton.cdiv(HIDDEN, meta["BLOCK_H"]))](
-        z, ids, weights, out, HIDDEN=HIDDEN, CHOSEN=CHOSEN
+    combine_kernel[lambda meta: (tokens, triton.cdiv(width, meta["BLOCK_H"]))](
+        z, ids, weights, out, WIDTH=width, CHOSEN=CHOSEN
     )
     return (out,)

@@ -187,7 +187,7 @@ def mla_decode_fp8(q, kv_pages, block_table, seqlens, sm_scale):
     attend_split_kernel[(splits, head_blocks, batch)](
         q, kv_pages.view(torch.float8_e4m3fn), kv_pages.view(torch.float32), kv_pages.view(torch.bfloat16),
         block_table, seqlens, partial, partial_lse, sm_scale * LOG2_E, batch, heads, max_pages, run, splits,
-        BLOCK_H=block_h, UPCAST=q.device.type == "cpu",
+        BLOCK_H=block_h, UPCAST=triton.knobs.runtime.interpret,
     )  # fmt: skip
 
     def merge_grid(meta):

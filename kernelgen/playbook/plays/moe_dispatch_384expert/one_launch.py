@@ -12,7 +12,7 @@ import triton.language as tl
 
 AUTOTUNE_CONFIGS = {
     "dispatch_kernel": [
-        triton.Config({"BLOCK_H": 512}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_H": 1024}, num_warps=16, num_stages=1),
         triton.Config({"BLOCK_H": 512}, num_warps=8, num_stages=1),
         triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_H": 1024}, num_warps=8, num_stages=1),
@@ -55,17 +55,16 @@ def top_experts(logits_ptr, bias_ptr, tokens, T, E: tl.constexpr, E_PADDED: tl.c
     real = (tokens < T)[:, None] & (experts < E)[None, :]
     logits = tl.load(logits_ptr + tokens[:, None] * E + experts[None, :], mask=real, other=0.0)
     biased = tl.sigmoid(logits) + tl.load(bias_ptr + experts, mask=experts < E, other=0.0)[None, :]
-    # one integer a score that orders as (score, lower index first): a single maximum settles value, index and tie
+    # scores as integers of the same order; the lowest index is taken among equals
     bits = biased.to(tl.int32, bitcast=True)
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    lowest: tl.constexpr = -(1 << 62)
-    keys = tl.where(real, ordered.to(tl.int64) * E_PADDED + (E_PADDED - 1 - experts)[None, :], lowest)
+    lowest: tl.constexpr = -(1 << 31)
+    keys = tl.where(real, bits ^ ((bits >> 31) & 0x7FFFFFFF), lowest)
     ids = tl.zeros([tokens.shape[0], K], dtype=tl.int32)
     for k in tl.static_range(K):
         best = tl.max(keys, axis=1)
-        chosen = (E_PADDED - 1 - (best & (E_PADDED - 1))).to(tl.int32)
+        chosen = tl.min(tl.where(keys == best[:, None], experts[None, :], E_PADDED), axis=1)
         ids = tl.where(slots[None, :] == k, chosen[:, None], ids)
-        keys = tl.where(keys == best[:, None], lowest, keys)
+        keys = tl.where(experts[None, :] == chosen[:, None], lowest, keys)
     return ids, real & (keys == lowest)
 
 

@@ -17,6 +17,12 @@ AUTOTUNE_CONFIGS = {
         triton.Config({"BLOCK_T": 2}, num_warps=1, num_stages=1),
         triton.Config({"BLOCK_T": 4}, num_warps=4, num_stages=1),
     ],
+    "compare_kernel": [
+        triton.Config({"BLOCK_H": 512}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_H": 1024}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_H": 2048}, num_warps=8, num_stages=1),
+    ],
     "spread_kernel": [
         triton.Config({"BLOCK_H": 1024}, num_warps=2, num_stages=1),
         triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
@@ -34,6 +40,7 @@ EXPERTS_PADDED = 512
 TOP_K = 8
 ROUTED_SCALING = 2.827
 WEIGHT_EPSILON = 1e-20
+FEW_TOKENS = 32
 
 
 @triton.autotune(configs=AUTOTUNE_CONFIGS["gate_kernel"], key=["T"], reset_to_zero=["counts_ptr"])
@@ -51,35 +58,74 @@ def gate_kernel(
     E: tl.constexpr,
     E_PADDED: tl.constexpr,
     K: tl.constexpr,
+    COUNT: tl.constexpr,
     BLOCK_T: tl.constexpr,
 ):
-    """BLOCK_T tokens: the K largest of sigmoid(logits) + bias, their weights, each pair's place in its expert."""
+    """BLOCK_T tokens: the K largest of sigmoid(logits) + bias, their weights; with COUNT each pair's place, counted."""
     tokens = tl.program_id(0).to(tl.int64) * BLOCK_T + tl.arange(0, BLOCK_T)
     experts = tl.arange(0, E_PADDED)
     slots = tl.arange(0, K)
     real = (tokens < T)[:, None] & (experts < E)[None, :]
     logits = tl.load(logits_ptr + tokens[:, None] * E + experts[None, :], mask=real, other=0.0)
     biased = tl.sigmoid(logits) + tl.load(bias_ptr + experts, mask=experts < E, other=0.0)[None, :]
-    # one integer a score that orders as (score, lower index first): a single maximum settles value, index and tie
+    # scores as integers of the same order: a maximum and a minimum over 32 bits, which a warp has instructions for
     bits = biased.to(tl.int32, bitcast=True)
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    keys = ordered.to(tl.int64) * E_PADDED + (E_PADDED - 1 - experts)[None, :]
-    lowest: tl.constexpr = -(1 << 62)
-    keys = tl.where((experts < E)[None, :], keys, lowest)
+    lowest: tl.constexpr = -(1 << 31)
+    keys = tl.where((experts < E)[None, :], bits ^ ((bits >> 31) & 0x7FFFFFFF), lowest)
     ids = tl.zeros([BLOCK_T, K], dtype=tl.int32)
     for k in tl.static_range(K):
         best = tl.max(keys, axis=1)
-        chosen = (E_PADDED - 1 - (best & (E_PADDED - 1))).to(tl.int32)
+        # the lowest index among equals
+        chosen = tl.min(tl.where(keys == best[:, None], experts[None, :], E_PADDED), axis=1)
         ids = tl.where(slots[None, :] == k, chosen[:, None], ids)
-        keys = tl.where(keys == best[:, None], lowest, keys)
+        keys = tl.where(experts[None, :] == chosen[:, None], lowest, keys)
     pairs = tokens[:, None] * K + slots[None, :]
     inside = (tokens < T)[:, None] & (slots < K)[None, :]
     scores = tl.sigmoid(tl.load(logits_ptr + tokens[:, None] * E + ids, mask=inside, other=0.0))
     total = tl.sum(scores, axis=1)[:, None]
     tl.store(ids_ptr + pairs, ids, mask=inside)
     tl.store(weights_ptr + pairs, scores / (total + EPSILON) * SCALING, mask=inside)
-    ranks = tl.atomic_add(counts_ptr + ids, tl.full([BLOCK_T, K], 1, tl.int32), mask=inside, sem="relaxed")
-    tl.store(ranks_ptr + pairs, ranks, mask=inside)
+    if COUNT:
+        ranks = tl.atomic_add(counts_ptr + ids, tl.full([BLOCK_T, K], 1, tl.int32), mask=inside, sem="relaxed")
+        tl.store(ranks_ptr + pairs, ranks, mask=inside)
+
+
+@triton.autotune(configs=AUTOTUNE_CONFIGS["compare_kernel"], key=["T"])
+@triton.jit
+def compare_kernel(
+    hidden_ptr,
+    ids_ptr,
+    rows_ptr,
+    offsets_ptr,
+    pairs_ptr,
+    T,
+    H: tl.constexpr,
+    E: tl.constexpr,
+    K: tl.constexpr,
+    PAIRS_PADDED: tl.constexpr,
+    OFFSETS_EACH: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+):
+    """BLOCK_H columns of one token to its K places, found by comparing its ids with those of all pairs."""
+    token = tl.program_id(0)
+    chunk = tl.program_id(1)
+    columns = chunk * BLOCK_H + tl.arange(0, BLOCK_H)
+    values = tl.load(hidden_ptr + token.to(tl.int64) * H + columns, mask=columns < H, other=0.0)
+    every = tl.arange(0, PAIRS_PADDED)
+    ids = tl.load(ids_ptr + every, mask=every < T * K, other=E)
+    pairs = token * K + tl.arange(0, K)
+    own = tl.load(ids_ptr + pairs)[:, None]
+    before = (ids[None, :] < own) | ((ids[None, :] == own) & (every[None, :] < pairs[:, None]))
+    places = tl.sum(before.to(tl.int32), axis=1)
+    if chunk == 0:
+        tl.store(pairs_ptr + places, pairs)
+        experts = token * OFFSETS_EACH + tl.arange(0, OFFSETS_EACH)
+        # padding ids are E: no expert from 0 to E counts them
+        starts = tl.sum((ids[None, :] < experts[:, None]).to(tl.int32), axis=1)
+        tl.store(offsets_ptr + experts, starts, mask=experts <= E)
+    copies = tl.broadcast_to(values[None, :], (K, BLOCK_H))
+    places = places.to(tl.int64)
+    tl.store(rows_ptr + places[:, None] * H + columns[None, :], copies, mask=(columns < H)[None, :])
 
 
 @triton.autotune(configs=AUTOTUNE_CONFIGS["spread_kernel"], key=["T"])
@@ -129,12 +175,20 @@ def moe_dispatch_384expert(hidden, logits, bias):
     ids = torch.empty((T, TOP_K), dtype=torch.int32, device=device)
     weights = torch.empty((T, TOP_K), dtype=torch.float32, device=device)
     pairs = torch.empty((TOP_K * T,), dtype=torch.int32, device=device)
-    ranks = torch.empty((T, TOP_K), dtype=torch.int32, device=device)
-    counts = torch.zeros((EXPERTS,), dtype=torch.int32, device=device)
+    few = T <= FEW_TOKENS
+    ranks = torch.empty_like(ids)
+    counts = (torch.empty if few else torch.zeros)((EXPERTS,), dtype=torch.int32, device=device)
     gate_kernel[lambda meta: (triton.cdiv(T, meta["BLOCK_T"]),)](
-        logits, bias, ids, weights, counts, ranks, T,
-        EPSILON=WEIGHT_EPSILON, SCALING=ROUTED_SCALING, E=EXPERTS, E_PADDED=EXPERTS_PADDED, K=TOP_K,
+        logits, bias, ids, weights, counts, ranks, T, EPSILON=WEIGHT_EPSILON, SCALING=ROUTED_SCALING,
+        E=EXPERTS, E_PADDED=EXPERTS_PADDED, K=TOP_K, COUNT=not few,
     )  # fmt: skip
+    if few:
+        compare_kernel[lambda meta: (T, triton.cdiv(H, meta["BLOCK_H"]))](
+            hidden, ids, rows, offsets, pairs, T, H=H, E=EXPERTS, K=TOP_K,
+            PAIRS_PADDED=triton.next_power_of_2(T * TOP_K),
+            OFFSETS_EACH=triton.next_power_of_2(triton.cdiv(EXPERTS + 1, T)),
+        )  # fmt: skip
+        return rows, offsets, ids, weights, pairs
     spread_kernel[lambda meta: (T, triton.cdiv(H, meta["BLOCK_H"]))](
         hidden, ids, ranks, counts, rows, offsets, pairs, T,
         H=H, E=EXPERTS, E_PADDED=EXPERTS_PADDED, K=TOP_K,

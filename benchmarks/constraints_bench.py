@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kernelgen.config import Dsl
 from kernelgen.constraints.book import ConstraintBook
 from kernelgen.constraints.lines import line_text
 from kernelgen.constraints.store import ConstraintFile
@@ -24,7 +25,7 @@ BUDGET = 2000
 ENCODING = "o200k_base"
 TARGETS = ("moe_dispatch_384expert", "mla_decode_fp8", "combine", "gate")
 GPUS = ("h200", "h100", "b200", "a100")
-DSLS = ("triton", "tilelang", "cuda")
+DSLS: tuple[Dsl, ...] = ("triton", "tilelang", "cuda")
 HERE = Scope(target="moe_dispatch_384expert", hardware="h200", dsl="triton", state=1)
 
 

@@ -165,20 +165,24 @@ def child(*arguments: str, seconds: float) -> tuple[int, str, str]:
 
 def check_all(jobs: int, found: list[tuple[str, Path, dict[str, int]]]) -> dict[str, dict[str, dict[str, str]]]:
     """Faults by file and constants, then by kernel and configuration, then by shape."""
-    def one(task: tuple[tuple[str, Path, dict[str, int]], str, int]) -> tuple[str, str, dict[str, str]]:
-        (target, path, constants), name, index = task
-        arguments = ["--check", target, str(path), json.dumps(constants), name, str(index)]
-        code, out, err = child(*arguments, seconds=CHECK_SECONDS)
-        every = dict.fromkeys(Region(target).shapes, f"exit {code}: {err}")
-        return key_of(path, constants), f"{name}/{index}", every if code else json.loads(out.splitlines()[-1])
 
-    tasks = [(item, name, index) for item in found
-             for name, configs in Kernel(Region(item[0]), item[1], item[2]).table.items()
+    def one(task: tuple[str, Path, str, int]) -> list[dict[str, str]]:
+        target, path, name, index = task
+        forms = [constants for _, file, constants in found if file == path]
+        code, out, err = child("--check", target, str(path), json.dumps(forms), name, str(index), seconds=CHECK_SECONDS)
+        every = dict.fromkeys(Region(target).shapes, f"exit {code}: {err}")
+        answers: list[dict[str, str]] = [every] * len(forms) if code else json.loads(out.splitlines()[-1])
+        return answers
+
+    tasks = [(target, path, name, index) for target, path in dict.fromkeys(item[:2] for item in found)
+             for name, configs in Kernel(Region(target), path, {}).table.items()
              for index in range(len(configs))]  # fmt: skip
     faults: dict[str, dict[str, dict[str, str]]] = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for file, config, wrong in pool.map(one, tasks):
-            faults.setdefault(file, {})[config] = wrong
+        for (_, path, name, index), answers in zip(tasks, pool.map(one, tasks), strict=True):
+            forms = [constants for _, file, constants in found if file == path]
+            for constants, wrong in zip(forms, answers, strict=True):
+                faults.setdefault(key_of(path, constants), {})[f"{name}/{index}"] = wrong
     return faults
 
 
@@ -227,8 +231,9 @@ def main() -> int:
     parser.add_argument("--time", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.check:
-        target, path, constants, name, index = options.check
-        print(json.dumps(check(Kernel(Region(target), Path(path), json.loads(constants)), name, int(index))))
+        target, path, forms, name, index = options.check
+        region = Region(target)
+        print(json.dumps([check(Kernel(region, Path(path), form), name, int(index)) for form in json.loads(forms)]))
         return 0
     if options.time:
         target, path, constants, wrong = options.time

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import accumulate, compress, pairwise
 from math import inf
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ LOOK_AHEAD = 50
 """Entries of a class that may fail to fit before the rest of it is left out."""
 RANK: Mapping[Severity, int] = MappingProxyType({severity: rank for rank, severity in enumerate(HEADINGS)})
 """hard 0, soft 1, positive 2."""
+
+_scope_fields = attrgetter(*Scope.model_fields)
 
 
 class _Chosen(NamedTuple):
@@ -107,9 +110,10 @@ class ConstraintIndex:
         if len(set(self._ids)) < len(self._ids):
             twice = next(a for a, b in pairwise(sorted(self._ids)) if a == b)
             raise ConstraintError(f"Two constraints have the id '{twice}'; give one of them another id")
-        scopes: dict[Scope, int] = {}
-        self._scope_of = [scopes.setdefault(c.scope, len(scopes)) for c in self._ordered]
-        self._scopes = list(scopes)
+        # by their fields, since hashing a record takes longer than all else here
+        numbers: dict[tuple[object, ...], int] = {}
+        self._scope_of = [numbers.setdefault(_scope_fields(c.scope), len(numbers)) for c in self._ordered]
+        self._scopes = [Scope.model_validate(dict(zip(Scope.model_fields, fields, strict=True))) for fields in numbers]
         severities = Counter(constraint.severity for constraint in self._ordered)
         self._severity_starts = list(accumulate((severities[severity] for severity in HEADINGS), initial=0))
         hard = self._ordered[: severities["hard"]]

@@ -32,6 +32,7 @@ _JSON = "KERNELGEN_JSON"
 FAILED = "failed-"
 """Begins the names of the marks that failed jobs leave."""
 SHOWN_LEFT_OUT = 5
+HYPOTHESIS_SHOWN = 200
 
 
 def run(argv: Sequence[str]) -> int:
@@ -115,7 +116,7 @@ def _text(outcome: Outcome) -> str:
     lines = [
         f"{good('generated')} {outcome.iteration_id}: {event.target} on {event.hardware}, state {event.state}, "
         f"{outcome.constraints} constraints ({outcome.constraint_tokens} tokens)",
-        f"  hypothesis: {event.hypothesis.splitlines()[0]}",
+        f"  hypothesis: {_opening(event.hypothesis)}",
         *(f"  {path}" for path in outcome.files),
     ]
     if outcome.left_out:
@@ -124,6 +125,13 @@ def _text(outcome: Outcome) -> str:
         also = f" and {more} more (`kernelgen constraints select` names them)" if more > 0 else ""
         lines.append(warn(f"  left out of the prompt, over the token budget: {shown}{also}"))
     return "\n".join(lines)
+
+
+def _opening(text: str) -> str:
+    """The first sentence, for a line of a terminal; the header of the file has it all."""
+    sentence, ends, _ = " ".join(text.split()).partition(". ")
+    sentence += "." if ends else ""
+    return sentence if len(sentence) <= HYPOTHESIS_SHOWN else sentence[: HYPOTHESIS_SHOWN - 1] + "…"
 
 
 def job(composed: DictConfig) -> None:

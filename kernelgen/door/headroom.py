@@ -11,6 +11,7 @@ from kernelgen.eventlog.store import EventLog
 from kernelgen.generation import region
 
 GRAMMAR = Grammar(groups=("hardware",))
+NOT_MEASURED = "not measured"
 
 
 def run(argv: Sequence[str]) -> int:
@@ -33,11 +34,11 @@ def run(argv: Sequence[str]) -> int:
         for row in rows
     ]
     header = ("target", "shape", "measured us", "floor us", "calls a step", "recoverable us a step", "frozen")
-    notes = [f"{row.target}: {row.note}" for row in rows if row.note]
+    notes = [f"{row.target}: {row.note}" for row in rows if row.note not in ("", NOT_MEASURED)]
     record = {"hardware": hardware.name, "targets": [row.model_dump(mode="json") for row in rows]}
     emit(record, "\n".join([table(header, cells), *notes]), as_json=arguments.as_json)
     return 0
 
 
 def _us(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.1f}"
+    return NOT_MEASURED if value is None else f"{value:.1f}"

@@ -1,4 +1,4 @@
-"""`kernelgen profile`: import where the time goes, list and show what was imported."""
+"""`kernelgen profile`: import where the time goes, list and show what was imported, list the kernels of a file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from kernelgen.events import ProfileImported
 from kernelgen.generation import region as regions
 from kernelgen.ids import digest_text
 from kernelgen.profile.importer import import_profile
+from kernelgen.profile.listing import list_kernels
 from kernelgen.records import Profile, to_text
 from kernelgen.targets.code import load_code
 
 GRAMMAR = Grammar(
-    nouns=("list", "import", "show"),
+    nouns=("list", "import", "show", "kernels"),
     default_noun="list",
     keys=("shape", "kernels", "subject"),
     groups=("target", "hardware"),
@@ -30,7 +31,7 @@ LAUNCHES_SHOWN = 30
 def run(argv: Sequence[str]) -> int:
     """Run one of the nouns."""
     arguments = parse(argv, GRAMMAR)
-    verbs = {"list": _list, "import": _import, "show": _show}
+    verbs = {"list": _list, "import": _import, "show": _show, "kernels": _kernels}
     verbs[str(arguments.noun)](arguments)
     return 0
 
@@ -117,6 +118,20 @@ def _list(arguments: Arguments) -> None:
     header = ("id", "target", "hardware", "shape", "us", "floor us", "bottleneck", "profiled")
     text = table(header, cells) if cells else "no profiles; import one first"
     emit({"profiles": [p.model_dump(mode="json") for p in found]}, text, as_json=arguments.as_json)
+
+
+def _kernels(arguments: Arguments) -> None:
+    path = Path(arguments.word("a profile file", "kernelgen profile kernels trace.json"))
+    found = list_kernels(path)
+    rows = [
+        (f"{row.time_us:.1f}", f"{row.share_percent:.1f}%", str(row.launches), _short(row.name))
+        for row in found.kernels
+    ]
+    text = (
+        f"{bold(found.format)}: {found.launches} launches of {len(rows)} kernels, {found.time_us:.1f} us in all\n\n"
+        f"{table(('us', 'share', 'launches', 'kernel'), rows)}"
+    )
+    emit(found.model_dump(mode="json"), text, as_json=arguments.as_json)
 
 
 def _show(arguments: Arguments) -> None:

@@ -1,10 +1,10 @@
 """Keys: where they come from, and how they are kept out of every message.
 
 A key is read from the environment variable the config names, never from the config itself. `redact` is for texts about
-to be shown: it hides that key, every part of it that could still be guessed from, the value of every environment
-variable whose name says that it is a secret, and whatever else looks like a credential. `redact_reply` is for what a
-model said, which is logged, parsed and written into files: it hides the same values and nothing that only looks like
-one, since code may. Neither promises to find an unknown secret that looks like ordinary prose.
+to be shown: it hides that key, the value of every environment variable whose name says that it is a secret, the parts
+of both that could still be guessed from, and whatever else looks like a credential. `redact_reply` is for what a
+model said, which is logged, parsed and written into files: it hides the same values and long parts of them, and nothing
+that only looks like a credential, since code may. Neither promises to find an unknown secret that looks like prose.
 """
 
 from __future__ import annotations
@@ -57,22 +57,25 @@ def check_no_secret(config: LmConfig) -> None:
     if config.key_env is not None and not _VARIABLE.fullmatch(config.key_env):
         raise ConfigError("lm.key_env is not the name of an environment variable: put the key in one, its name here.")
     base = config.api_base or ""
-    if any(mark in base for mark in "@?#") or redact(base, config) != base:
+    if any(mark in base for mark in "@?#") or _holds_secret(base, config):
         raise ConfigError(
             "lm.api_base may not hold a user, a query or a key: put the key in an environment variable and name it in "
             "lm.key_env."
         )
     for field in ("name", "model", "price_source"):
-        value = getattr(config, field) or ""
-        if redact(value, config) != value:
+        if _holds_secret(getattr(config, field) or "", config):
             raise ConfigError(
                 f"lm.{field} holds what looks like a key: put the key in an environment variable and name it in "
                 "lm.key_env."
             )
 
 
+def _holds_secret(text: str, config: LmConfig) -> bool:
+    return redact_reply(text, config) != text or any(pattern.search(text) for pattern in _CREDENTIALS)
+
+
 def redact(text: str, config: LmConfig) -> str:
-    """The text with keys, parts of the config's key, and whatever looks like a credential replaced by `[redacted]`."""
+    """The text with known secrets, their parts, and whatever looks like a credential replaced by `[redacted]`."""
     text = _hide_values(text, config, _FRAGMENT)
     for pattern in _CREDENTIALS:
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
@@ -80,22 +83,25 @@ def redact(text: str, config: LmConfig) -> str:
 
 
 def redact_reply(text: str, config: LmConfig) -> str:
-    """The text with the values of known secrets, and long parts of the config's key, replaced by `[redacted]`."""
+    """The text with known secrets and long parts of them replaced by `[redacted]`."""
     return _hide_values(text, config, _REPLY_FRAGMENT)
 
 
 def _hide_values(text: str, config: LmConfig, fragment: int) -> str:
-    key = _own_key(config)
-    secrets = {value.strip() for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
-    known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET} | ({key} if key else set())
+    known = _known(config)
     spellings = {form for secret in known for form in (secret, quote(secret, safe=""), repr(secret)[1:-1])}
     for spelling in sorted(spellings, key=len, reverse=True):
         text = text.replace(spelling, HIDDEN)
-    return _hide_parts(text, key, fragment) if key else text
+    for secret in sorted(known):
+        text = _hide_parts(text, secret, fragment)
+    return text
 
 
-def _own_key(config: LmConfig) -> str:
-    return os.environ.get(config.key_env, "").strip() if config.key_env else ""
+def _known(config: LmConfig) -> set[str]:
+    """The config's key and the values of the environment that are secrets by their variables' names."""
+    others = {value.strip() for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
+    key = os.environ.get(config.key_env, "").strip() if config.key_env else ""
+    return {secret for secret in others if len(secret) >= _SHORTEST_SECRET} | ({key} if key else set())
 
 
 def _hide_parts(text: str, key: str, fragment: int) -> str:

@@ -16,6 +16,8 @@ LONGEST_VALUE_CHARS = 1 << 26
 """A value longer than this is a string whose end is lost."""
 LONGEST_TOKEN_CHARS = 64
 """No number, word or escape is longer: an error this far before the end of what was read is not for want of more."""
+NUMBER_TAIL_CHARS = 3
+"""So near the end of a piece a number may go on in the next one: json reads `1` of `1`, `1.` and `1e+`."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
@@ -96,8 +98,8 @@ class JsonScanner:
                 continue
             except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits
                 raise self._broken(str(error)) from error
-            if end == len(self._text) and self._more():
-                continue  # a number may go on in the next piece
+            if len(self._text) - end < NUMBER_TAIL_CHARS and self._more():
+                continue
             self._at = end
             return value
 
@@ -124,9 +126,11 @@ class JsonScanner:
     def _more(self) -> bool:
         """Read another piece; False at the end of the file."""
         piece = next(self._pieces, "")
+        if not piece:
+            return False
         self._line += self._text.count("\n", self._counted, self._at)
         self._text, self._at, self._counted = self._text[self._at :] + piece, 0, 0
-        return bool(piece)
+        return True
 
     def _broken(self, reason: str) -> ProfileError:
         return ProfileError(

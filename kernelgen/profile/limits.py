@@ -78,9 +78,11 @@ def _excessive(region: Region, roof: Roofline) -> bool:
 def _traffic(region: Region, roof: Roofline) -> str:
     if region.dram_bytes is not None and _excessive(region, roof):
         return f"DRAM traffic: {_bytes(region.dram_bytes)} now, {_bytes(roof.floor_bytes)} needed"
-    rate = roof.floor_bytes / (region.time_us * 1e-6)
-    now = 100 * rate / roof.bytes_per_s if region.dram_percent is None else region.dram_percent
-    return f"DRAM throughput: {now:.1f}% of {roof.bytes_per_s / 1e12:.2f} TB/s now, goal {AT_ROOFLINE_PERCENT:.0f}%"
+    goal = f"of {roof.bytes_per_s / 1e12:.2f} TB/s now, goal {AT_ROOFLINE_PERCENT:.0f}%"
+    if region.dram_percent is not None:
+        return f"DRAM throughput: {region.dram_percent:.1f}% {goal}"
+    needed = 100 * roof.floor_bytes / (region.time_us * 1e-6) / roof.bytes_per_s
+    return f"DRAM throughput, counting only the bytes needed: {needed:.1f}% {goal}"
 
 
 def _arithmetic(region: Region, roof: Roofline) -> str:

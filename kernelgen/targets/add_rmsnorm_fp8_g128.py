@@ -82,7 +82,7 @@ def compare(inputs: dict[str, Any], expected: Any, got: Any, tolerance: Toleranc
     if faults:
         return faults
     return element_distance("residual_out", expected[0], got[0], tolerance) + group_faults(
-        expected[1:], got[1:], tolerance
+        expected[1:], got[1:], tolerance, interpreted=not got[1].is_cuda
     )
 
 

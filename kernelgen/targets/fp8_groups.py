@@ -40,12 +40,16 @@ def quantise_groups(values: Tensor) -> tuple[Tensor, Tensor]:
     return quotients.float().to(torch.float8_e4m3fn).flatten(-2), scales
 
 
-def group_faults(expected: tuple[Tensor, Tensor], got: tuple[Tensor, Tensor], tolerance: ToleranceTable) -> list[str]:
+def group_faults(
+    expected: tuple[Tensor, Tensor], got: tuple[Tensor, Tensor], tolerance: ToleranceTable, *, interpreted: bool
+) -> list[str]:
     """What is wrong with (y [R, n] e4m3, scales [R, n/128] fp32), a sentence each; forms are equal already.
 
     Entries of the table: scales, elementwise; y, the relative error of a row and the worst element, a share of its
-    group's largest value; y_codes, on a GPU: at most a share rtol of the codes lies more than atol steps of e4m3 away;
-    y_interpreted, on a CPU in place of y and y_codes. Raises ConfigError where one is missing.
+    group's largest value; y_codes: at most a share rtol of the codes lies more than atol steps of e4m3 away;
+    y_interpreted, where the tensors come out of the interpreter, in place of y and y_codes.
+
+    Raises ConfigError where one is missing.
     """
     (want, want_scales), (have, have_scales) = expected, got
     held_to = {entry: bounds(tolerance, entry) for entry in ("y", CODES, INTERPRETED)}
@@ -54,7 +58,7 @@ def group_faults(expected: tuple[Tensor, Tensor], got: tuple[Tensor, Tensor], to
         return faults
     unit = want_scales.double() * E4M3_LARGEST
     values = _values(want, want_scales, unit), _values(have, have_scales, unit)
-    if not have.is_cuda:
+    if interpreted:
         return vector_distance("y", *values, {"y": held_to[INTERPRETED]})
     return vector_distance("y", *values, {"y": held_to["y"]}) or _code_faults(want, have, *held_to[CODES])
 

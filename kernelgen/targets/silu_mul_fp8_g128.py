@@ -71,7 +71,7 @@ def compare(inputs: dict[str, Any], expected: Any, got: Any, tolerance: Toleranc
 
     Raises ConfigError where the tolerance table lacks an entry.
     """
-    return structure(OUTPUTS, expected, got) or group_faults(expected, got, tolerance)
+    return structure(OUTPUTS, expected, got) or group_faults(expected, got, tolerance, interpreted=not got[0].is_cuda)
 
 
 def flops(dims: dict[str, int]) -> float:

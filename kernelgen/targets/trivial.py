@@ -127,6 +127,13 @@ def same(one: Tensor, other: Tensor) -> bool:
     return bool(torch.equal(*bits))
 
 
+def equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same bits, or hold equal numbers: zeros of either sign are equal."""
+    if same(one, other):
+        return True
+    return one.shape == other.shape and bool((one.double() == other.double()).all())
+
+
 def _source(inputs: dict[str, Any], output: Tensor) -> Tensor | None:
     """The input that looks most like the output; None where no input is a tensor."""
     tensors = [value for value in inputs.values() if hasattr(value, "numel")]
@@ -184,5 +191,3 @@ ANSWERS: dict[str, Callable[[Case], Outputs | None]] = {
 
 # it may not show at a tiny shape, so that one shape of each kind must refuse it, and not every one
 NEED_NOT_SHOW_EVERYWHERE = frozenset({"lower precision"})
-# where nothing is floating-point there is no NaN and nothing to round
-CANNOT_ALWAYS_BE_MADE = frozenset({"NaN", "lower precision"})

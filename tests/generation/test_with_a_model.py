@@ -28,7 +28,7 @@ def answers(**changes: Any) -> Behaviour:
     """A model that reads the prompt it gets and answers in form."""
 
     def behaviour(handler: Handler) -> None:
-        prompt = handler.server.requests[-1]["messages"][-1]["content"]
+        prompt = "\n".join(message["content"] for message in handler.server.requests[-1]["messages"])
         handler.send(200, json.dumps(completion(scripted_reply(prompt, **dict(changes)))).encode())
 
     return behaviour
@@ -114,7 +114,7 @@ def test_replies_that_stay_unusable_end_as_a_failure_after_a_bounded_number(
         base = (*MODEL, f"lm.api_base={server.url}", "target=mla_decode_fp8", "state=1")
         record = generated(*base, "policy.reply_attempts=2", code=1)
         assert len(server.requests) == 2
-    assert record["error"] == "ReplyError"
+    assert record["error"] == "UnusableReply"
     assert "truncated" in record["message"]
     with log(workspace) as found:
         last = list(found.rows())[-1].event

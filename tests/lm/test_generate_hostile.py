@@ -116,7 +116,7 @@ def assert_no_part_of_the_key(workspace: Workspace) -> None:
         assert KEY[at : at + 16] not in everything
 
 
-# ---- secrets everywhere -----------------------------------------------------------------------------------------------
+# ---- secrets everywhere --------------------------------------------------------------------------------------------
 
 VARIABLES = (
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"),
@@ -155,7 +155,7 @@ def test_no_secret_of_the_environment_reaches_log_prompt_file_or_terminal(
                     f"lm={choice}", "lm.model=big", "lm.retries=0", f"lm.api_base={server.url}", *key_env
                 )
                 prompts += [json.dumps(request) for request in server.requests]
-    assert len(workspace.events("candidate_generated")) == 3, [str(e)[-300:] for e in workspace.events("generation_failed","generation_refused")]
+    assert len(workspace.events("candidate_generated")) == 3
     assert workspace.replays()
     everything = workspace.everything() + "\n".join(prompts)
     assert "[redacted]" in everything

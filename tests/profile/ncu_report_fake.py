@@ -1,7 +1,7 @@
 """The part of NVIDIA's `ncu_report` that the importer uses, over the launches of a raw page instead of a report.
 
-Names and behaviour are those of the package's 2026.3: getters instead of fields, None for an index or a name that is not
-there, `value()` in the kind the report stores (text, integer or float), and for a file that is no report a context
+Names and behaviour are those of the package's 2026.3: getters instead of fields, None for an index or a name that is
+not there, `value()` in the kind the report stores (text, integer or float), and for a file that is no report a context
 without ranges rather than an error.
 """
 

@@ -53,9 +53,7 @@ def test_a_report_the_package_gives_up_on_is_refused_in_one_sentence(
         raise RuntimeError("unknown version\nof the report")
 
     monkeypatch.setitem(sys.modules, "ncu_report", SimpleNamespace(load_report=fails))
-    with pytest.raises(
-        ProfileError, match=r"^p\.ncu-rep cannot be read by ncu-report \(unknown version of the report\)"
-    ):
+    with pytest.raises(ProfileError, match=r"^p\.ncu-rep cannot be read .*\(unknown version of the report\)"):
         load(report)
 
 

@@ -27,7 +27,6 @@ FILES = {
     "torch.profiler trace": TRACE,
     "proton hatchet": HATCHET,
 }
-PACKED = ("ncu raw csv", "ncu details csv", "torch.profiler trace", "proton hatchet")
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ def test_a_profile_of_another_gpu_is_refused_where_the_file_tells(name: str, sam
         load(sample, hardware=hardware(compute_capability=100))
 
 
-@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_packed_with_gzip_is_read_as_it_is(name: str, tmp_path: Path) -> None:
     plain, _ = load(FILES[name])
     packed = tmp_path / "p.gz"

@@ -42,6 +42,7 @@ def test_a_trace_has_no_counters_so_dram_and_sm_are_not_measured() -> None:
     assert (profile.dram_bytes, profile.dram_percent, profile.sm_percent) == (None, None, None)
     assert all(launch.dram_bytes is None for launch in profile.launches)
     assert "no counter says why" in profile.limiting_factor.sentence
+    assert "DRAM throughput, counting only the bytes needed: 0.4% of 4.30 TB/s now" in profile.target_metric
 
 
 def test_occupancy_is_an_estimate_and_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ RECIPE = (ROOT / "docs" / "adding-a-target.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", RECIPE, flags=re.MULTILINE | re.DOTALL)
 # what ncu writes of one launch, for a machine that has no GPU to take it on
 PROFILE = (
-    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC",'
     '"dram__bytes.sum","gpu__time_duration.sum","gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"\n'
     '"","","","","","","","","","","","byte","ns","%"\n'
     '"0","7","python","box","scale_kernel","1","7","(128, 1, 1)","(4096, 1, 1)","0","9.0","16793600","6200","62.5"\n'
@@ -48,7 +49,9 @@ def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_command_of_the_recipe_succeeds(followed: tuple[Path, dict[str, subprocess.CompletedProcess[str]]]) -> None:
+def test_every_command_of_the_recipe_succeeds(
+    followed: tuple[Path, dict[str, subprocess.CompletedProcess[str]]],
+) -> None:
     _, ended = followed
     assert len(ended) == 5
     assert {command: done.stderr for command, done in ended.items() if done.returncode != 0} == {}
@@ -60,7 +63,14 @@ def test_the_check_judges_python_and_champion(
     _, ended = followed
     lines = ended["kernelgen target check scale_rows --config-dir mine"].stdout.splitlines()
     judged = {line.split(":")[0].strip() for line in lines if ": passed" in line}
-    assert {"deterministic", "seeds differ", "kinds differ", "costs", "refuses zeros", "refuses lower precision"} <= judged
+    assert {
+        "deterministic",
+        "seeds differ",
+        "kinds differ",
+        "costs",
+        "refuses zeros",
+        "refuses lower precision",
+    } <= judged
     assert {"champion compile", "champion interpreter"} <= judged
 
 

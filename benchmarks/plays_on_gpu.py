@@ -99,13 +99,13 @@ class Kernel:
 
 
 def kernels_of(region: Region) -> Iterator[tuple[Path, dict[str, int]]]:
-    """The plays of a target with each of their variations, then its naive champion."""
+    """The naive champion of a target, then its plays with each of their variations."""
     package = ROOT / "kernelgen"
+    yield package / "targets" / "champions" / f"{region.name}.py", {}
     for path in sorted((package / "playbook" / "plays" / region.name).glob("*.py")):
         description = yaml.safe_load(path.with_suffix(".yaml").read_text("utf-8"))
         for constants in ({}, *description.get("variations", ())):
             yield path, constants
-    yield package / "targets" / "champions" / f"{region.name}.py", {}
 
 
 def options_of(config: Any) -> dict[str, Any]:
@@ -154,13 +154,14 @@ def measure(kernel: Kernel, shape: str, wrong: dict[str, dict[str, str]], clock:
 
 
 def child(*arguments: str, seconds: float) -> tuple[int, str, str]:
-    """This script again: exit code, standard output and the end of standard error."""
+    """This script again: exit code, standard output and the last errors named."""
     command = [sys.executable, __file__, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return 124, "", f"took more than {seconds:.0f} s"
-    return done.returncode, done.stdout, done.stderr[-300:]
+    named = [line for line in done.stderr.splitlines() if "rror:" in line]
+    return done.returncode, done.stdout, " | ".join(named[-3:])[:400]
 
 
 def check_all(jobs: int, found: list[tuple[str, Path, dict[str, int]]]) -> dict[str, dict[str, dict[str, str]]]:

@@ -16,9 +16,9 @@ Dsl = Literal["triton", "tilelang", "cuda"]
 
 
 class Frozen(BaseModel):
-    """Base of all nouns: immutable, no unknown fields, the sentence under a field is its description."""
+    """Base of all nouns: immutable, no unknown fields. Validators are built when first used: a command uses few."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class TensorSpec(Frozen):

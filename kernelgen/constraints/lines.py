@@ -64,7 +64,9 @@ def _read_carefully(text: str) -> Record:
     try:
         record = kind.model_validate_json(json.dumps(named), strict=True)
     except ValidationError as error:
-        raise ConstraintError(_sentence(kind, error.errors()[0])) from None
+        # a misspelt name explains the field that is missing, so it is told first
+        complaints = sorted(error.errors(), key=lambda complaint: complaint["type"] != "extra_forbidden")
+        raise ConstraintError(_sentence(kind, complaints[0])) from None
     return record if "id" in data else _named_after_content(record)
 
 
@@ -84,7 +86,7 @@ def _check_time(time: str) -> None:
 
 
 def _sentence(kind: type[Frozen], error: ErrorDetails) -> str:
-    """pydantic's first complaint as a sentence with the field and the mend."""
+    """A complaint of pydantic's as a sentence with the field and the mend."""
     names = tuple(part for part in error["loc"] if isinstance(part, str))
     field, given = ".".join(names), error["input"]
     match error["type"]:

@@ -82,12 +82,17 @@ def parse(text: str) -> Rule:
             warnings.simplefilter("ignore")
             tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
-        raise ConstraintError(f"The rule '{text}' is not a condition: {error.msg}, column {error.offset}") from None
+        place = f"The rule '{_shown(text)}', column {error.offset}"
+        raise ConstraintError(f"{place}: {error.msg}; write a condition such as num_warps <= 8") from None
     except (ValueError, RecursionError, MemoryError):
         raise ConstraintError(f"The rule {text!r} cannot be read: use plain characters and fewer brackets") from None
     reader = _Reader(text.strip())
     evaluate = reader.condition(tree.body, DEEPEST_RULE)
     return Rule(text, frozenset(reader.names), evaluate)
+
+
+def _shown(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _truth(value: Value) -> bool | None:
@@ -105,7 +110,7 @@ class _Reader:
         # ast counts columns in UTF-8 bytes of the node's line
         line = self.text.split("\n")[node.lineno - 1]
         column = len(line.encode()[: node.col_offset].decode()) + 1
-        return ConstraintError(f"The rule '{self.text}': {problem}, column {column}")
+        return ConstraintError(f"The rule '{_shown(self.text)}', column {column}: {problem}")
 
     def condition(self, node: ast.expr, depth: int) -> Evaluate:
         """An expression that is true or false."""

@@ -150,8 +150,8 @@ class Override(Frozen):
     """Why."""
 
 
-class Reply(Frozen):
-    """A model's parsed answer."""
+class Reply(Frozen, use_attribute_docstrings=True):
+    """A model's parsed answer; the sentences under its fields describe the outputs to DSPy."""
 
     hypothesis: str = Field(min_length=1)
     """Why this should be faster, falsifiable."""

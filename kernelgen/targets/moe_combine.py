@@ -68,14 +68,16 @@ def reference(z: Tensor, weights: Tensor, shared: Tensor) -> tuple[Tensor, ...]:
 def compare(inputs: dict[str, Any], expected: Any, got: Any, tolerance: ToleranceTable) -> list[str]:
     """What is wrong with `got`, a sentence each; empty where nothing is. `expected` is the reference's answer.
 
-    Every element within rtol * |expected| + atol * (sum of |terms|), so that cancelling terms are judged by their size.
-    Raises ConfigError where the tolerance table lacks the output.
+    Every element must lie within rtol * |sum| + atol * (sum of |terms|) of the float64 sum: not of its rounding to
+    bf16, which would double the error of an honest answer; cancelling terms are judged by their size. Raises
+    ConfigError where the tolerance table lacks the output.
     """
     faults = structure(("out",), expected, got)
     for start in range(0, 0 if faults else expected[0].shape[0], TOKENS_AT_ONCE):
         part = slice(start, start + TOKENS_AT_ONCE)
-        size = _total(inputs["z"][part].abs(), inputs["weights"][part], inputs["shared"][part].abs())
-        faults = element_distance("out", expected[0][part], got[0][part], tolerance, size)
+        z, weights, shared = (inputs[name][part] for name in ("z", "weights", "shared"))
+        want, size = _total(z, weights, shared), _total(z.abs(), weights, shared.abs())
+        faults = element_distance("out", want, got[0][part], tolerance, size)
         if faults:
             return [f"of the tokens from {start} on, {fault}" for fault in faults] if start else faults
     return faults

@@ -32,7 +32,7 @@ def main(grammar_file: str = "", context_tokens: str = CONTEXT_TOKENS) -> None:
     parameters.n_ctx, parameters.n_parallel = int(context_tokens), 1
     parameters.use_jinja = True
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
-    parameters.cpuparams.n_threads = 2
+    parameters.cpuparams.n_threads = 1  # more would wait for each other on a busy machine
     grammar = Path(grammar_file).read_text(encoding="utf-8") if grammar_file else ""
     if grammar:
         kind = xllamacpp.common_grammar_type.COMMON_GRAMMAR_TYPE_USER

@@ -11,7 +11,7 @@ AUTOTUNE_CONFIGS = {
     "count_kernel": [triton.Config({"BLOCK_E": 8, "BLOCK_P": 1024}, num_warps=4)],
     "scan_kernel": [triton.Config({}, num_warps=4)],
     "scatter_kernel": [triton.Config({"BLOCK_E": 8, "BLOCK_P": 1024}, num_warps=4)],
-    "blocks_kernel": [triton.Config({"BLOCK_B": 32}, num_warps=4)],
+    "blocks_kernel": [triton.Config({"BLOCK_B": 32, "BLOCK_P": 32}, num_warps=4)],
 }
 CHOSEN = 8
 
@@ -74,15 +74,24 @@ def scatter_kernel(
 @triton.autotune(configs=AUTOTUNE_CONFIGS["blocks_kernel"], key=["n_blocks"])
 @triton.jit
 def blocks_kernel(
-    ends_ptr, blocks_ptr, n_blocks, block_m, experts, EXPERTS_PADDED: tl.constexpr, BLOCK_B: tl.constexpr
-):
-    """BLOCK_B blocks: the expert of each, or -1 past the padded length."""
+    ends_ptr, blocks_ptr, sorted_ptr, n_blocks, n_pairs, capacity, block_m, experts,
+    EXPERTS_PADDED: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_P: tl.constexpr,
+):  # fmt: skip
+    """BLOCK_B blocks: the expert of each, or past the padded length -1 and slots of padding."""
     blocks = tl.program_id(0) * BLOCK_B + tl.arange(0, BLOCK_B)
     every = tl.arange(0, EXPERTS_PADDED)
     ends = tl.load(ends_ptr + every, mask=every < experts, other=0)
     before = (ends[None, :] <= (blocks * block_m)[:, None]) & (every < experts)[None, :]
     expert = tl.sum(before.to(tl.int32), axis=1)
     tl.store(blocks_ptr + blocks, tl.where(expert < experts, expert, -1), mask=blocks < n_blocks)
+    # a block with an expert has no slots to fill here
+    length = tl.where(expert < experts, 0, block_m)
+    for start in range(0, block_m, BLOCK_P):
+        offset = start + tl.arange(0, BLOCK_P)[None, :]
+        place = (blocks * block_m)[:, None] + offset
+        tl.store(
+            sorted_ptr + place, tl.zeros_like(place) + n_pairs, mask=(offset < length[:, None]) & (place < capacity)
+        )
 
 
 def moe_align_384(ids, block_m, experts):
@@ -105,5 +114,7 @@ def moe_align_384(ids, block_m, experts):
     count_kernel[expert_blocks](ids, counts, n_pairs, experts)
     scan_kernel[(1,)](counts, ends, padded, block_m, experts, EXPERTS_PADDED=experts_padded)
     scatter_kernel[expert_blocks](ids, counts, ends, sorted_pairs, slots, n_pairs, block_m, experts)
-    blocks_kernel[block_blocks](ends, block_experts, n_blocks, block_m, experts, EXPERTS_PADDED=experts_padded)
+    blocks_kernel[block_blocks](
+        ends, block_experts, sorted_pairs, n_blocks, n_pairs, capacity, block_m, experts, EXPERTS_PADDED=experts_padded
+    )
     return sorted_pairs, block_experts, padded, slots

@@ -18,7 +18,6 @@ AUTOTUNE_CONFIGS = {
         triton.Config({"BLOCK_N": 64}, num_warps=4, num_stages=1),
     ],
     "merge_groups_kernel": [
-        triton.Config({"BLOCK_D": 256, "BLOCK_S": 4}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_D": 512, "BLOCK_S": 4}, num_warps=4, num_stages=1),
     ],
 }

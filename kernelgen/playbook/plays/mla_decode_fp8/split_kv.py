@@ -11,15 +11,11 @@ import triton.language as tl
 
 AUTOTUNE_CONFIGS = {
     "attend_split_kernel": [
-        triton.Config({"BLOCK_N": 16}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_N": 32}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_N": 32}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_N": 64}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=1),
     ],
     "merge_split_kernel": [
-        triton.Config({"BLOCK_D": 128, "BLOCK_S": 8}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_D": 256, "BLOCK_S": 4}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_D": 512, "BLOCK_S": 4}, num_warps=4, num_stages=1),
     ],
 }
@@ -32,24 +28,30 @@ LOG2_E = 1.4426950408889634
 
 
 @triton.jit
-def load_tile(nope_ptr, scales_ptr, rope_ptr, page, start, last, BLOCK_N: tl.constexpr):
-    """One tile of tokens from `start`: four groups of codes, rope, and the four scales; at and after `last` zeros."""
-    part = tl.arange(0, 128)
-    turn = tl.arange(0, 64)
-    inside = start + tl.arange(0, BLOCK_N) < last
-    rows = page.to(tl.int64) * 64 + start % 64 + tl.arange(0, BLOCK_N)
-    codes = nope_ptr + rows[:, None] * 656 + part[None, :]
-    c0 = tl.load(codes, mask=inside[:, None], other=0.0)
-    c1 = tl.load(codes + 128, mask=inside[:, None], other=0.0)
-    c2 = tl.load(codes + 256, mask=inside[:, None], other=0.0)
-    c3 = tl.load(codes + 384, mask=inside[:, None], other=0.0)
-    turned = rope_ptr + rows[:, None] * 328 + 264 + turn[None, :]
-    rope = tl.load(turned, mask=inside[:, None], other=0.0)
-    s0 = tl.load(scales_ptr + rows * 164 + 128, mask=inside, other=0.0)
-    s1 = tl.load(scales_ptr + rows * 164 + 129, mask=inside, other=0.0)
-    s2 = tl.load(scales_ptr + rows * 164 + 130, mask=inside, other=0.0)
-    s3 = tl.load(scales_ptr + rows * 164 + 131, mask=inside, other=0.0)
-    return c0, c1, c2, c3, rope, s0, s1, s2, s3
+def rows_of(page, start, last, BLOCK_N: tl.constexpr):
+    """Cache rows of a tile of tokens within one page, and which of them lie before `last`."""
+    tokens = tl.arange(0, BLOCK_N)
+    return page.to(tl.int64) * 64 + start % 64 + tokens, start + tokens < last
+
+
+@triton.jit
+def load_group(nope_ptr, scales_ptr, rows, inside, GROUP: tl.constexpr):
+    """Codes [N, 128] and scale [N] of one group; zeros where not inside."""
+    places = nope_ptr + GROUP * 128 + rows[:, None] * 656 + tl.arange(0, 128)[None, :]
+    codes = tl.load(places, mask=inside[:, None], other=0.0)
+    return codes, tl.load(scales_ptr + 128 + GROUP + rows * 164, mask=inside, other=0.0)
+
+
+@triton.jit
+def load_rope(rope_ptr, rows, inside):
+    """Rotary part [N, 64]; zeros where not inside."""
+    return tl.load(rope_ptr + 264 + rows[:, None] * 328 + tl.arange(0, 64)[None, :], mask=inside[:, None], other=0.0)
+
+
+@triton.jit
+def dequantise(codes, scale, DTYPE: tl.constexpr):
+    """Codes times their tokens' scales."""
+    return (codes.to(tl.float32) * scale[:, None]).to(DTYPE)
 
 
 @triton.autotune(configs=AUTOTUNE_CONFIGS["attend_split_kernel"], key=["batch", "heads", "run"])
@@ -100,28 +102,35 @@ def attend_split_kernel(
     largest = tl.full([BLOCK_H], float("-inf"), dtype=tl.float32)
     weight = tl.zeros([BLOCK_H], dtype=tl.float32)
     tl.static_assert(64 % BLOCK_N == 0, "a tile lies within one page of 64 tokens")
-    # the next tile is on its way while this one is used, and the number of the page after it as well
+    # group by group the next tile sets off as soon as this one's codes are used; its page number is read a tile earlier
     pages = block_table_ptr + sequence * max_pages
-    page = tl.load(pages + first // 64)
-    c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, first, last, BLOCK_N)
+    rows, inside = rows_of(tl.load(pages + first // 64), first, last, BLOCK_N)
+    rope = load_rope(rope_ptr, rows, inside)
+    c0, s0 = load_group(nope_ptr, scales_ptr, rows, inside, 0)
+    c1, s1 = load_group(nope_ptr, scales_ptr, rows, inside, 1)
+    c2, s2 = load_group(nope_ptr, scales_ptr, rows, inside, 2)
+    c3, s3 = load_group(nope_ptr, scales_ptr, rows, inside, 3)
     ahead = first + BLOCK_N
     page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
     for start in range(first, last, BLOCK_N):
-        inside = start + tl.arange(0, BLOCK_N) < last
-        k0 = (c0.to(tl.float32) * s0[:, None]).to(DTYPE)
-        k1 = (c1.to(tl.float32) * s1[:, None]).to(DTYPE)
-        k2 = (c2.to(tl.float32) * s2[:, None]).to(DTYPE)
-        k3 = (c3.to(tl.float32) * s3[:, None]).to(DTYPE)
-        k_rope = rope.to(DTYPE)
         ahead = start + BLOCK_N
-        c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, ahead, last, BLOCK_N)
-        ahead += BLOCK_N
-        page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
-        scores = tl.dot(q_rope, tl.trans(k_rope))
+        rows, coming = rows_of(page, ahead, last, BLOCK_N)
+        page = tl.load(pages + (ahead + BLOCK_N) // 64, mask=ahead + BLOCK_N < last, other=0)
+        scores = tl.dot(q_rope, tl.trans(rope.to(DTYPE)))
+        rope = load_rope(rope_ptr, rows, coming)
+        k0 = dequantise(c0, s0, DTYPE)
+        c0, s0 = load_group(nope_ptr, scales_ptr, rows, coming, 0)
         scores = tl.dot(q0, tl.trans(k0), scores)
+        k1 = dequantise(c1, s1, DTYPE)
+        c1, s1 = load_group(nope_ptr, scales_ptr, rows, coming, 1)
         scores = tl.dot(q1, tl.trans(k1), scores)
+        k2 = dequantise(c2, s2, DTYPE)
+        c2, s2 = load_group(nope_ptr, scales_ptr, rows, coming, 2)
         scores = tl.dot(q2, tl.trans(k2), scores)
+        k3 = dequantise(c3, s3, DTYPE)
+        c3, s3 = load_group(nope_ptr, scales_ptr, rows, coming, 3)
         scores = tl.dot(q3, tl.trans(k3), scores)
+        inside = start + tl.arange(0, BLOCK_N) < last
         scores = tl.where(inside[None, :], scores * scale_log2, float("-inf"))
         rise = tl.maximum(largest, tl.max(scores, axis=1))
         fade = tl.exp2(largest - rise)

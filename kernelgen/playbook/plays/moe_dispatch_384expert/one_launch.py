@@ -13,28 +13,23 @@ import triton.language as tl
 AUTOTUNE_CONFIGS = {
     "dispatch_kernel": [
         triton.Config({"BLOCK_H": 1024}, num_warps=16, num_stages=1),
-        triton.Config({"BLOCK_H": 512}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_H": 1024}, num_warps=8, num_stages=1),
         triton.Config({"BLOCK_H": 2048}, num_warps=8, num_stages=1),
         triton.Config({"BLOCK_H": 2048}, num_warps=16, num_stages=1),
     ],
     "route_kernel": [
-        triton.Config({}, num_warps=4, num_stages=1),
         triton.Config({}, num_warps=8, num_stages=1),
+        triton.Config({}, num_warps=4, num_stages=1),
         triton.Config({}, num_warps=16, num_stages=1),
     ],
     "prefix_kernel": [
-        triton.Config({"BLOCK_E": 8, "BLOCK_C": 128}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_E": 16, "BLOCK_C": 64}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_E": 32, "BLOCK_C": 128}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_E": 8, "BLOCK_C": 128}, num_warps=4, num_stages=1),
     ],
     "copy_kernel": [
-        triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_H": 2048}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_H": 2048}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_H": 4096}, num_warps=8, num_stages=1),
         triton.Config({"BLOCK_H": 8192}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_H": 4096}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_H": 2048}, num_warps=4, num_stages=1),
     ],
 }
 
@@ -44,7 +39,7 @@ TOP_K = 8
 ROUTED_SCALING = 2.827
 WEIGHT_EPSILON = 1e-20
 ONE_LAUNCH_TOKENS = 32
-CHUNK_TOKENS = 16
+CHUNK_TOKENS = 8
 
 
 @triton.jit

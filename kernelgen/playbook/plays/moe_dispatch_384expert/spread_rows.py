@@ -15,23 +15,19 @@ AUTOTUNE_CONFIGS = {
         triton.Config({"BLOCK_T": 1}, num_warps=2, num_stages=1),
         triton.Config({"BLOCK_T": 1}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_T": 2}, num_warps=1, num_stages=1),
-        triton.Config({"BLOCK_T": 4}, num_warps=4, num_stages=1),
     ],
     "compare_kernel": [
-        triton.Config({"BLOCK_H": 512}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_H": 1024}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_H": 512}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_H": 2048}, num_warps=8, num_stages=1),
     ],
     "spread_kernel": [
-        triton.Config({"BLOCK_H": 1024}, num_warps=2, num_stages=1),
-        triton.Config({"BLOCK_H": 1024}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_H": 2048}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_H": 2048}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_H": 8192}, num_warps=16, num_stages=1),
+        triton.Config({"BLOCK_H": 8192}, num_warps=8, num_stages=1),
         triton.Config({"BLOCK_H": 4096}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_H": 4096}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_H": 8192}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_H": 8192}, num_warps=16, num_stages=1),
+        triton.Config({"BLOCK_H": 1024}, num_warps=2, num_stages=1),
     ],
 }
 

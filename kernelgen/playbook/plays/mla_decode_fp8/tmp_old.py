@@ -1,8 +1,8 @@
-"""Split-KV decoding that never multiplies a cache value: scales are folded into scores and probabilities.
+"""Split-KV decoding: every sequence cut into runs of pages, heads on the M side, partial results merged by their LSE.
 
-e4m3 codes become fp16 exactly, in one conversion a pair. A group's scale is one number a token, so it multiplies the
-group's [heads, tokens] scores instead of its 128 values, and the probabilities instead of the values again. Scaled
-probabilities are kept relative to their own running maximum, so fp16 holds them whatever the scales are.
+`attend_old_kernel` takes one run of pages for a block of heads: each group of 128 values is read once as e4m3,
+multiplied by its scale, rounded to bf16 and used for both products. `merge_old_kernel` weighs the partial outputs by
+their log-sum-exp. Runs are as long for every sequence, so short sequences end early and long ones get more programs.
 """
 
 import torch
@@ -10,15 +10,11 @@ import triton
 import triton.language as tl
 
 AUTOTUNE_CONFIGS = {
-    "attend_folded_kernel": [
-        triton.Config({"BLOCK_N": 16}, num_warps=4, num_stages=1),
+    "attend_old_kernel": [
         triton.Config({"BLOCK_N": 32}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_N": 32}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_N": 64}, num_warps=8, num_stages=1),
     ],
-    "merge_folded_kernel": [
-        triton.Config({"BLOCK_D": 128, "BLOCK_S": 8}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_D": 256, "BLOCK_S": 4}, num_warps=4, num_stages=1),
+    "merge_old_kernel": [
         triton.Config({"BLOCK_D": 512, "BLOCK_S": 4}, num_warps=4, num_stages=1),
     ],
 }
@@ -28,12 +24,6 @@ MAX_BLOCK_HEADS = 64
 MIN_BLOCK_HEADS = 16
 TARGET_PROGRAMS = 264
 LOG2_E = 1.4426950408889634
-
-
-@triton.jit
-def larger_of_four(a0, a1, a2, a3, b0, b1, b2, b3):
-    """Elementwise maximum of two quadruples: one pass over the tokens serves all four groups."""
-    return tl.maximum(a0, b0), tl.maximum(a1, b1), tl.maximum(a2, b2), tl.maximum(a3, b3)
 
 
 @triton.jit
@@ -57,16 +47,9 @@ def load_tile(nope_ptr, scales_ptr, rope_ptr, page, start, last, BLOCK_N: tl.con
     return c0, c1, c2, c3, rope, s0, s1, s2, s3
 
 
+@triton.autotune(configs=AUTOTUNE_CONFIGS["attend_old_kernel"], key=["batch", "heads", "run"])
 @triton.jit
-def accumulate(out, fade, peak, taller, scaled, codes, DTYPE: tl.constexpr):
-    """Move `out` from the frame of `peak` to that of `taller` and add the tile's product."""
-    inverse = tl.where(taller > 0.0, 1.0 / taller, 0.0)
-    return tl.dot((scaled * inverse[:, None]).to(DTYPE), codes, out * (fade * peak * inverse)[:, None])
-
-
-@triton.autotune(configs=AUTOTUNE_CONFIGS["attend_folded_kernel"], key=["batch", "heads", "run"])
-@triton.jit
-def attend_folded_kernel(
+def attend_old_kernel(
     q_ptr,
     nope_ptr,
     scales_ptr,
@@ -96,35 +79,21 @@ def attend_folded_kernel(
     if first >= last:
         tl.store(partial_lse_ptr + lane, tl.full([BLOCK_H], float("-inf"), tl.float32), mask=real)
         return
-    HALF: tl.constexpr = tl.float32 if UPCAST else tl.float16
-    WIDE: tl.constexpr = tl.float32 if UPCAST else tl.bfloat16
+    DTYPE: tl.constexpr = tl.float32 if UPCAST else tl.bfloat16
     part = tl.arange(0, 128)
     turn = tl.arange(0, 64)
     q_rows = q_ptr + (sequence * heads + head)[:, None] * 576
-    q0 = tl.load(q_rows + part[None, :], mask=real[:, None], other=0.0).to(tl.float32)
-    q1 = tl.load(q_rows + 128 + part[None, :], mask=real[:, None], other=0.0).to(tl.float32)
-    q2 = tl.load(q_rows + 256 + part[None, :], mask=real[:, None], other=0.0).to(tl.float32)
-    q3 = tl.load(q_rows + 384 + part[None, :], mask=real[:, None], other=0.0).to(tl.float32)
-    q_rope = tl.load(q_rows + 512 + turn[None, :], mask=real[:, None], other=0.0).to(WIDE)
-    # a power of two a head brings q into the range of fp16 without rounding it
-    widest = tl.max(tl.maximum(tl.maximum(tl.abs(q0), tl.abs(q1)), tl.maximum(tl.abs(q2), tl.abs(q3))), axis=1)
-    unit = tl.exp2(tl.ceil(tl.log2(tl.where(widest > 0.0, widest, 1.0))))
-    q0 = (q0 / unit[:, None]).to(HALF)
-    q1 = (q1 / unit[:, None]).to(HALF)
-    q2 = (q2 / unit[:, None]).to(HALF)
-    q3 = (q3 / unit[:, None]).to(HALF)
-    nope_log2 = (unit * scale_log2)[:, None]
+    q0 = tl.load(q_rows + part[None, :], mask=real[:, None], other=0.0).to(DTYPE)
+    q1 = tl.load(q_rows + 128 + part[None, :], mask=real[:, None], other=0.0).to(DTYPE)
+    q2 = tl.load(q_rows + 256 + part[None, :], mask=real[:, None], other=0.0).to(DTYPE)
+    q3 = tl.load(q_rows + 384 + part[None, :], mask=real[:, None], other=0.0).to(DTYPE)
+    q_rope = tl.load(q_rows + 512 + turn[None, :], mask=real[:, None], other=0.0).to(DTYPE)
     out0 = tl.zeros([BLOCK_H, 128], dtype=tl.float32)
     out1 = tl.zeros([BLOCK_H, 128], dtype=tl.float32)
     out2 = tl.zeros([BLOCK_H, 128], dtype=tl.float32)
     out3 = tl.zeros([BLOCK_H, 128], dtype=tl.float32)
-    peak0 = tl.zeros([BLOCK_H], dtype=tl.float32)
-    peak1 = tl.zeros([BLOCK_H], dtype=tl.float32)
-    peak2 = tl.zeros([BLOCK_H], dtype=tl.float32)
-    peak3 = tl.zeros([BLOCK_H], dtype=tl.float32)
     largest = tl.full([BLOCK_H], float("-inf"), dtype=tl.float32)
-    # kept a column of the tile until the end: one reduction instead of one a tile
-    weights = tl.zeros([BLOCK_H, BLOCK_N], dtype=tl.float32)
+    weight = tl.zeros([BLOCK_H], dtype=tl.float32)
     tl.static_assert(64 % BLOCK_N == 0, "a tile lies within one page of 64 tokens")
     # the next tile is on its way while this one is used, and the number of the page after it as well
     pages = block_table_ptr + sequence * max_pages
@@ -134,54 +103,43 @@ def attend_folded_kernel(
     page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
     for start in range(first, last, BLOCK_N):
         inside = start + tl.arange(0, BLOCK_N) < last
-        k0 = c0.to(HALF)
-        k1 = c1.to(HALF)
-        k2 = c2.to(HALF)
-        k3 = c3.to(HALF)
-        k_rope = rope.to(WIDE)
-        scale0 = s0[None, :]
-        scale1 = s1[None, :]
-        scale2 = s2[None, :]
-        scale3 = s3[None, :]
+        k0 = (c0.to(tl.float32) * s0[:, None]).to(DTYPE)
+        k1 = (c1.to(tl.float32) * s1[:, None]).to(DTYPE)
+        k2 = (c2.to(tl.float32) * s2[:, None]).to(DTYPE)
+        k3 = (c3.to(tl.float32) * s3[:, None]).to(DTYPE)
+        k_rope = rope.to(DTYPE)
         ahead = start + BLOCK_N
         c0, c1, c2, c3, rope, s0, s1, s2, s3 = load_tile(nope_ptr, scales_ptr, rope_ptr, page, ahead, last, BLOCK_N)
         ahead += BLOCK_N
         page = tl.load(pages + ahead // 64, mask=ahead < last, other=0)
-        nope = tl.dot(q0, tl.trans(k0)) * scale0 + tl.dot(q1, tl.trans(k1)) * scale1
-        nope += tl.dot(q2, tl.trans(k2)) * scale2 + tl.dot(q3, tl.trans(k3)) * scale3
-        scores = nope * nope_log2 + tl.dot(q_rope, tl.trans(k_rope)) * scale_log2
-        scores = tl.where(inside[None, :], scores, float("-inf"))
+        scores = tl.dot(q_rope, tl.trans(k_rope))
+        scores = tl.dot(q0, tl.trans(k0), scores)
+        scores = tl.dot(q1, tl.trans(k1), scores)
+        scores = tl.dot(q2, tl.trans(k2), scores)
+        scores = tl.dot(q3, tl.trans(k3), scores)
+        scores = tl.where(inside[None, :], scores * scale_log2, float("-inf"))
         rise = tl.maximum(largest, tl.max(scores, axis=1))
         fade = tl.exp2(largest - rise)
         p = tl.exp2(scores - rise[:, None])
-        weights = weights * fade[:, None] + p
-        p0 = p * scale0
-        p1 = p * scale1
-        p2 = p * scale2
-        p3 = p * scale3
-        top0, top1, top2, top3 = tl.reduce((tl.abs(p0), tl.abs(p1), tl.abs(p2), tl.abs(p3)), 1, larger_of_four)
-        top0 = tl.maximum(top0, peak0 * fade)
-        top1 = tl.maximum(top1, peak1 * fade)
-        top2 = tl.maximum(top2, peak2 * fade)
-        top3 = tl.maximum(top3, peak3 * fade)
-        out0 = accumulate(out0, fade, peak0, top0, p0, k0, HALF)
-        out1 = accumulate(out1, fade, peak1, top1, p1, k1, HALF)
-        out2 = accumulate(out2, fade, peak2, top2, p2, k2, HALF)
-        out3 = accumulate(out3, fade, peak3, top3, p3, k3, HALF)
-        peak0, peak1, peak2, peak3 = top0, top1, top2, top3
+        weight = weight * fade + tl.sum(p, axis=1)
+        p = p.to(DTYPE)
+        out0 = tl.dot(p, k0, out0 * fade[:, None])
+        out1 = tl.dot(p, k1, out1 * fade[:, None])
+        out2 = tl.dot(p, k2, out2 * fade[:, None])
+        out3 = tl.dot(p, k3, out3 * fade[:, None])
         largest = rise
-    weight = tl.sum(weights, axis=1)
     tl.store(partial_lse_ptr + lane, largest + tl.log2(weight), mask=real)
+    share = (1.0 / weight)[:, None]
     places = partial_ptr + lane[:, None] * 512 + part[None, :]
-    tl.store(places, out0 * (peak0 / weight)[:, None], mask=real[:, None])
-    tl.store(places + 128, out1 * (peak1 / weight)[:, None], mask=real[:, None])
-    tl.store(places + 256, out2 * (peak2 / weight)[:, None], mask=real[:, None])
-    tl.store(places + 384, out3 * (peak3 / weight)[:, None], mask=real[:, None])
+    tl.store(places, out0 * share, mask=real[:, None])
+    tl.store(places + 128, out1 * share, mask=real[:, None])
+    tl.store(places + 256, out2 * share, mask=real[:, None])
+    tl.store(places + 384, out3 * share, mask=real[:, None])
 
 
-@triton.autotune(configs=AUTOTUNE_CONFIGS["merge_folded_kernel"], key=["splits"])
+@triton.autotune(configs=AUTOTUNE_CONFIGS["merge_old_kernel"], key=["splits"])
 @triton.jit
-def merge_folded_kernel(
+def merge_old_kernel(
     partial_ptr, partial_lse_ptr, out_ptr, lse_ptr, splits, BLOCK_D: tl.constexpr, BLOCK_S: tl.constexpr
 ):
     """BLOCK_D values of one head: the partial outputs, each weighted by the exponential of its log-sum-exp."""
@@ -221,7 +179,7 @@ def mla_decode_fp8(q, kv_pages, block_table, seqlens, sm_scale):
     partial_lse = torch.empty((batch, heads, splits), dtype=torch.float32, device=q.device)
     out = torch.empty((batch, heads, LATENT), dtype=torch.bfloat16, device=q.device)
     lse = torch.empty((batch, heads), dtype=torch.float32, device=q.device)
-    attend_folded_kernel[(splits, head_blocks, batch)](
+    attend_old_kernel[(splits, head_blocks, batch)](
         q, kv_pages.view(torch.float8_e4m3fn), kv_pages.view(torch.float32), kv_pages.view(torch.bfloat16),
         block_table, seqlens, partial, partial_lse, sm_scale * LOG2_E, batch, heads, max_pages, run, splits,
         BLOCK_H=block_h, UPCAST=triton.knobs.runtime.interpret,
@@ -230,5 +188,5 @@ def mla_decode_fp8(q, kv_pages, block_table, seqlens, sm_scale):
     def merge_grid(meta):
         return (batch * heads, LATENT // meta["BLOCK_D"])
 
-    merge_folded_kernel[merge_grid](partial, partial_lse, out, lse, splits)
+    merge_old_kernel[merge_grid](partial, partial_lse, out, lse, splits)
     return out, lse

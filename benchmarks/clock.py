@@ -41,6 +41,7 @@ class Clock:
 
     def _seconds(self, call: Callable[[], Any]) -> list[float]:
         """Times of REPEATS replays of CALLS times [flush, call]."""
+        torch.cuda.synchronize()  # the inputs may still be in the making on another stream
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             self._flush()

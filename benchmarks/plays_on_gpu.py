@@ -5,8 +5,8 @@
 Needs Python, torch, Triton and PyYAML, and of kernelgen only `kernelgen.targets` and the files in conf/target. First
 every configuration is compiled and checked against the target's reference, many at once, each in a process of its own:
 one that faults costs only itself. Then those that were right are timed, one after another. Kernels of a play are
-searched in turn, the others at their best so far. A line is one configuration at one tune shape; the last line of a file
-and shape has `best`, measured again at the end.
+searched in turn, the others at their best so far. A line is one configuration at one tune shape; the last of a file and
+shape has `best`, timed again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import concurrent.futures
 import datetime
 import importlib
-import importlib.util
 import itertools
 import json
 import subprocess
@@ -26,91 +25,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.clock import METHOD, Clock  # noqa: E402 - a script: its package is not on the path before
+# a script: its package is not on the path before
+from benchmarks.clock import METHOD, Clock  # noqa: E402
+from benchmarks.kernel_files import Kernel, Region, kernels_of, options_of  # noqa: E402
 
-TARGETS = ("moe_dispatch_384expert", "mla_decode_fp8")
+TARGETS = ("mla_decode_fp8", "moe_dispatch_384expert")
 RECIPE = "plays_on_gpu/2"
-BANDWIDTH = 4.26e12
-"""Bytes a second of a copy on an H200."""
-PRODUCT_RATE = 677e12
-"""bf16 operations a second of an 8192-cubed product on an H200."""
 CHECK_SECONDS = 150
 """What one process may take to check one configuration at every shape."""
 FURTHER_KINDS = ("skewed", "ragged", "stressed")
-
-
-class Region:
-    """A target as its conf file and module have it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        conf = yaml.safe_load((ROOT / "conf" / "target" / f"{name}.yaml").read_text("utf-8"))
-        self.shapes: dict[str, dict[str, int]] = conf["shapes"]["tune"]
-        self.heldout: dict[str, dict[str, int]] = conf["shapes"]["heldout"]
-        self.module = importlib.import_module(conf["module"])
-        self._tolerance = {key: (float(value["rtol"]), float(value["atol"])) for key, value in conf["tolerance"].items()}
-
-    def wrong(self, entry: Any, dims: dict[str, int], kind: str) -> list[str]:
-        """What is wrong with the entry point's answer."""
-        inputs = self.module.make_inputs(dims, kind, 1, "cuda")
-        expected = self.module.reference(**inputs)
-        return list(self.module.compare(inputs, expected, entry(**inputs), self._tolerance))[:2]
-
-    def floor_us(self, dims: dict[str, int]) -> float:
-        """The larger of bytes over bandwidth and operations over rate, in microseconds."""
-        bytes_moved, flops = self.module.bytes_moved(dims), self.module.flops(dims)
-        return float(max(bytes_moved / BANDWIDTH, flops / PRODUCT_RATE) * 1e6)
-
-
-class Kernel:
-    """A kernel file with some module constants set otherwise."""
-
-    def __init__(self, region: Region, path: Path, constants: dict[str, int]) -> None:
-        self.region, self.path, self.constants = region, path, constants
-        spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        self.module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.module)
-        for name, value in constants.items():
-            setattr(self.module, name, value)
-        self.entry = getattr(self.module, region.name)
-        self.table: dict[str, list[Any]] = self.module.AUTOTUNE_CONFIGS
-        self.best = {name: configs[0] for name, configs in self.table.items()}
-
-    def use(self, chosen: dict[str, Any]) -> None:
-        """Let each kernel have one configuration only."""
-        for name, config in chosen.items():
-            tuner = getattr(self.module, name)
-            tuner.configs = [config]
-            tuner.cache.clear()
-
-    def head(self, shape: str) -> dict[str, Any]:
-        """What every line says."""
-        origin = "play" if self.path.parent.name == self.region.name else "champion"
-        floor = round(self.region.floor_us(self.region.shapes[shape]), 2)
-        return {"target": self.region.name, "file": self.path.stem, "origin": origin, "constants": self.constants,
-                "shape": shape, "floor_us": floor}  # fmt: skip
-
-
-def kernels_of(region: Region) -> Iterator[tuple[Path, dict[str, int]]]:
-    """The naive champion of a target, then its plays with each of their variations."""
-    package = ROOT / "kernelgen"
-    yield package / "targets" / "champions" / f"{region.name}.py", {}
-    for path in sorted((package / "playbook" / "plays" / region.name).glob("*.py")):
-        description = yaml.safe_load(path.with_suffix(".yaml").read_text("utf-8"))
-        for constants in ({}, *description.get("variations", ())):
-            yield path, constants
-
-
-def options_of(config: Any) -> dict[str, Any]:
-    """A configuration as JSON."""
-    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
 
 
 def check(kernel: Kernel, name: str, index: int) -> dict[str, str]:
@@ -121,7 +48,7 @@ def check(kernel: Kernel, name: str, index: int) -> dict[str, str]:
         try:
             found = [f"{kind}: {sentence}" for kind in ("plain", *(FURTHER_KINDS if number == 0 else ()))
                      for sentence in kernel.region.wrong(kernel.entry, dims, kind)]  # fmt: skip
-        except Exception as error:  # whatever a kernel raises is what is recorded of it
+        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is what is recorded of it
             found = [f"{type(error).__name__}: {str(error)[:300]}"]
         if found:
             wrong[shape] = "; ".join(found)
@@ -129,12 +56,14 @@ def check(kernel: Kernel, name: str, index: int) -> dict[str, str]:
 
 
 def measure(kernel: Kernel, shape: str, wrong: dict[str, dict[str, str]], clock: Clock) -> Iterator[dict[str, Any]]:
-    """A line for each configuration at one shape, then one for the best of each kernel together."""
+    """A line for each configuration launched at one shape, then one for the best of each kernel together."""
     inputs = kernel.region.module.make_inputs(kernel.region.shapes[shape], "plain", 1, "cuda")
     head = kernel.head(shape)
-    for name, configs in kernel.table.items():
+    kernel.best = {name: configs[0] for name, configs in kernel.table.items()}
+    names = kernel.launched(inputs)
+    for name in names:
         fastest = float("inf")
-        for index, config in enumerate(configs):
+        for index, config in enumerate(kernel.table[name]):
             line = {**head, "kernel": name, "config": options_of(config)}
             fault = wrong.get(f"{name}/{index}", {}).get(shape)
             if fault is not None:
@@ -149,7 +78,7 @@ def measure(kernel: Kernel, shape: str, wrong: dict[str, dict[str, str]], clock:
             return
     kernel.use(kernel.best)
     timing = clock.time(lambda: kernel.entry(**inputs))
-    best = {name: options_of(config) for name, config in kernel.best.items()}
+    best = {name: options_of(kernel.best[name]) for name in names}
     yield {**head, "best": best, "correct": True, **timing, "of_floor": round(head["floor_us"] / timing["us"], 3)}
 
 
@@ -197,7 +126,10 @@ def run_all(targets: list[str], jobs: int, seconds: float, file: Path) -> int:
     deadline = time.monotonic() + seconds
     found = [(target, *item) for target in targets for item in kernels_of(Region(target))]
     driver = subprocess.run(
-        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines: list[dict[str, Any]] = [{
         "recipe": RECIPE, "method": METHOD, "device": torch.cuda.get_device_name(), "driver": driver.stdout.strip(),

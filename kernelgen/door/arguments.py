@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,8 @@ from kernelgen.errors import BadInput, nearest
 
 PLACES = {"events": "events.db", "constraints": "constraints.jsonl", "out": "."}
 """Keys every command takes: where the event log, the constraint file and the candidates live."""
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class Arguments:
             raise BadInput(f"kernelgen {self.command} does not know what to do with '{self.words[0]}'; see --help.")
 
 
+def whole_number(text: str) -> int | None:
+    """A number as a person writes one; None for other texts, other scripts' digits and numbers no log holds."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
 def parse(argv: Sequence[str], grammar: Grammar) -> Arguments:
     """Take a command line apart. Raises BadInput for a word, key or flag the command does not take."""
     arguments = Arguments(command=argv[0])
@@ -101,7 +109,14 @@ def _noun(rest: list[str], grammar: Grammar, command: str) -> str:
 def _is_pair(token: str) -> bool:
     """Whether a word is `key=value`; a sentence with an equals sign, and a file so named, are not."""
     key, given, _ = token.partition("=")
-    return bool(given) and not any(c.isspace() for c in key) and not Path(token).is_file()
+    return bool(given) and not any(c.isspace() for c in key) and not _is_file(token)
+
+
+def _is_file(token: str) -> bool:
+    try:
+        return Path(token).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
 
 
 def _flag(token: str, rest: list[str], grammar: Grammar, arguments: Arguments) -> None:

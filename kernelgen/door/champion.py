@@ -83,8 +83,8 @@ def _check(path: Path, source: str, language: Language, entry_point: str) -> Non
     else:
         try:
             tree = ast.parse(source)
-        except (SyntaxError, ValueError) as error:
-            raise BadInput(f"{path} does not parse: {error}; mend it and import again.") from error
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two by deep nesting
+            raise BadInput(f"{path} does not parse: {str(error) or 'it is nested too deep'}; mend it and import again.") from error
         defined = any(isinstance(node, ast.FunctionDef) and node.name == entry_point for node in tree.body)
     if not defined:
         raise BadInput(f"{path} does not define {entry_point}, the target's entry point; name its host function so.")

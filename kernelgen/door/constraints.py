@@ -14,7 +14,7 @@ from kernelgen.constraints.render import render_body
 from kernelgen.constraints.seed import architecture_facts
 from kernelgen.constraints.select import select
 from kernelgen.constraints.store import ConstraintBook, ConstraintFile, reconcile
-from kernelgen.door.arguments import Arguments, Grammar, parse
+from kernelgen.door.arguments import Arguments, Grammar, parse, whole_number
 from kernelgen.door.console import bold, emit, good, table, warn
 from kernelgen.door.regions import choice, hardware_of, region_of
 from kernelgen.errors import BadInput, ConstraintError
@@ -32,12 +32,16 @@ GRAMMAR = Grammar(
     values=("--why",),
 )
 STATEMENT_SHOWN = 100
+WORDLESS = ("list", "seed", "select")
+"""Nouns that take no word beside them."""
 
 
 def run(argv: Sequence[str]) -> int:
     """Run one of the nouns on the constraint file and the log."""
     arguments = parse(argv, GRAMMAR)
     verb = {"list": _list, "seed": _seed, "show": _show, "add": _add, "retract": _retract, "select": _select}
+    if arguments.noun in WORDLESS:
+        arguments.no_words()  # before the log, which opening makes where there is none
     file = ConstraintFile(arguments.place("constraints"))
     with EventLog.open(arguments.place("events")) as log:
         rows = ConstraintRows(log)
@@ -46,7 +50,6 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _seed(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
-    arguments.no_words()
     hardware, _ = hardware_of(arguments)
     book = reconcile(file, rows)
     known = {constraint.id for constraint in book.all}
@@ -62,7 +65,6 @@ def _seed(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> N
 
 
 def _list(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
-    arguments.no_words()
     book = reconcile(file, rows)
     chosen = list(book.all if "--all" in arguments.flags else book.active)
     if "severity" in arguments.keys:
@@ -135,11 +137,11 @@ def _retract(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -
 
 
 def _select(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
-    arguments.no_words()
     region = region_of(arguments, "kernelgen constraints select target=mla_decode_fp8 state=1")
     policy = _policy(arguments)
     number = choice(arguments, "state") or "0"
-    approach = region.catalog.approach(int(number) if number.isdigit() else -1)
+    numbered = whole_number(number)
+    approach = region.catalog.approach(-1 if numbered is None else numbered)
     scope = Scope(target=region.target.name, hardware=region.hardware.name, dsl=approach.dsl, state=approach.number)
     book = reconcile(file, rows)
     selection = select(book.active, scope, budget=policy.constraint_tokens, encoding=policy.encoding)
@@ -159,11 +161,12 @@ def _policy(arguments: Arguments) -> Policy:
 
 def _scope(arguments: Arguments) -> Scope:
     state = choice(arguments, "state")
+    number = None if state is None else whole_number(state)
     data = {
         "target": choice(arguments, "target"),
         "hardware": choice(arguments, "hardware"),
         "dsl": arguments.keys.get("dsl"),
-        "state": int(state) if state is not None and state.isdigit() else state,
+        "state": state if number is None else number,
     }
     try:
         return Scope.model_validate(data)

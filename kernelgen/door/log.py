@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelgen.door.arguments import Arguments, Grammar, parse
+from kernelgen.door.arguments import Arguments, Grammar, parse, whole_number
 from kernelgen.door.console import bad, bold, emit, good, table
 from kernelgen.errors import BadInput, nearest
 from kernelgen.eventlog.adopt import adopt
@@ -53,9 +53,10 @@ def _rows(arguments: Arguments, log: EventLog, *, newest_first: bool, limit: int
 
 def _number(keys: Mapping[str, str], key: str) -> int | None:
     value = keys.get(key)
-    if value is not None and not value.isdigit():
-        raise BadInput(f"{key}={value} is not a number; write {key}=1.")
-    return None if value is None else int(value)
+    number = None if value is None else whole_number(value)
+    if value is not None and number is None:
+        raise BadInput(f"{key}={' '.join(value.split())} is not a number; write {key}=1.")
+    return number
 
 
 def _list(arguments: Arguments, log: EventLog) -> int:

@@ -36,6 +36,8 @@ def applied(db: Database, path: Path) -> int:
         if application or version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             raise LogError(f"{path} is a database of another program; name another file with events=PATH")
         return 0
+    if version < 1:  # the first script sets both numbers in one transaction
+        raise LogError(f"{path} has lost its schema's number; put back a copy, or name another file with events=PATH")
     known = len(scripts())
     if version > known:
         raise LogError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kernelgen.errors import LogError
 from kernelgen.eventlog import migrations
-from kernelgen.eventlog.chain import START, Mark
+from kernelgen.eventlog.chain import START, Mark, link
 from kernelgen.eventlog.connection import connect, sentences
 from kernelgen.eventlog.head import HeadFile, head_path, read_head
 
@@ -87,6 +87,17 @@ def disagreement(db: Database, mark: Mark | None, last: Mark) -> str | None:
     return None
 
 
+def unchained(db: Database, mark: Mark) -> int | None:
+    """The first event after `mark` that no writer left there, or None: a killed one leaves a whole commit."""
+    query = "SELECT seq, id, time, kind, payload, prev, hash FROM events WHERE seq > ? ORDER BY seq"
+    last = mark
+    for seq, id, time, kind, payload, prev, hash in db.execute(query, [mark.seq]):
+        if seq != last.seq + 1 or prev != last.hash or link(prev, id, time, kind, payload) != hash:
+            return int(seq)
+        last = Mark(seq, hash)
+    return None
+
+
 def _open_locked(path: Path, head: HeadFile, trusted: bool) -> Database:
     """The rest of opening for writing, under the lock; closes what it opened when it refuses."""
     mark = head.read() if not trusted else None
@@ -119,6 +130,9 @@ def _agree(path: Path, db: Database, head: HeadFile, mark: Mark | None) -> None:
     if wrong:
         raise LogError(f"{path} {wrong}; {ACCEPT}")
     if mark != last:
+        broken = unchained(db, mark or START)
+        if broken is not None:
+            raise LogError(f"{path} was changed: its event {broken} does not follow the one before it; {ACCEPT}")
         head.write(last)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from kernelgen.catalog import read_yaml
 from kernelgen.errors import BadInput, Refused
 from kernelgen.records import Champion, Part, Parts, PullRequest
 
+PR_NUMBER = re.compile(r"[0-9]{1,18}")
 PR_KEYS = ("Repository", "Number", "Licence")
 PR_FORM = "it must begin with the lines 'Repository: owner/name', 'Number: 123' and 'Licence: SPDX-id', then the diff"
 
@@ -27,6 +29,8 @@ def read_text(path: Path, what: str) -> str:
         raise BadInput(f"The {what} {path} cannot be read: {error.strerror}; check the path.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"The {what} {path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
+    except ValueError as error:
+        raise BadInput(f"The {what} {str(path)!r} cannot be read: {error}; check the path.") from error
 
 
 def read_pull_request(path: Path) -> PullRequest:
@@ -39,7 +43,7 @@ def read_pull_request(path: Path) -> PullRequest:
     missing = [key for key in PR_KEYS if not fields.get(key)]
     if missing:
         raise BadInput(f"The diff file {path} lacks {', '.join(missing)}: {PR_FORM}.")
-    if not fields["Number"].isdigit():
+    if not PR_NUMBER.fullmatch(fields["Number"]):
         raise BadInput(f"The diff file {path} has Number: {fields['Number']!r}, which is not a number: {PR_FORM}.")
     diff = "\n".join(text.lstrip().splitlines()[len(PR_KEYS) :]).strip("\n") + "\n"
     if not any(line.startswith(("+", "-")) for line in diff.splitlines()):

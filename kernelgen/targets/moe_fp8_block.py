@@ -43,7 +43,7 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     for the same seed.
 
     Routing as in `experts.make_ids`. Stressed ones have rows of x in turn 1, 1/8 and 8 times as large, with a spike in
-    the last input that leaves its group few codes, and block scales spread over 2^-3 to 2^3. Raises ConfigError for an
+    the last input that leaves its group few codes, and scales spread over 2^-3 to 2^3 along the inputs. Raises ConfigError for an
     unknown kind.
     """
     import torch
@@ -142,10 +142,13 @@ def _codes(shape: tuple[int, int, int], generator: Generator) -> Tensor:
 
 
 def _scales(shape: tuple[int, int, int], kind: str, generator: Generator) -> Tensor:
-    """Block scales with which unit inputs give outputs of about unit size."""
+    """Scales with which unit inputs give outputs of about unit size; stressed ones vary from block to block of inputs."""
     import torch
 
     experts, rows, columns = shape
-    draw = torch.rand(experts, rows // BLOCK, columns // BLOCK, generator=generator, device=generator.device)
-    spread = torch.exp2(6.0 * draw - 3.0) if kind == "stressed" else 0.5 + draw
-    return spread / (CODE_RMS * columns**0.5)
+    device, blocks = generator.device, columns // BLOCK
+    scales = 0.5 + torch.rand(experts, rows // BLOCK, blocks, generator=generator, device=device)
+    if kind == "stressed":
+        # alike for all experts, so that none of a token's is lost beside the others
+        scales *= torch.exp2(6.0 * torch.rand(blocks, generator=generator, device=device) - 3.0)
+    return scales / (CODE_RMS * columns**0.5)

@@ -41,7 +41,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     w2_scales [E, H, n/32] bf16, ids [T, 8] int32, weights [T, 8] fp32 on `device`, the same for the same seed.
 
     Routing as in `experts.make_ids`. Every int4 is equally likely; stressed ones have rows of x in turn 1, 1/8 and 8
-    times as large, with a spike in the last input, and scales spread over 2^-3 to 2^3. Raises ConfigError for an
+    times as large, with a spike in the last input, and scales spread over 2^-3 to 2^3
+    along the inputs. Raises ConfigError for an
     unknown kind.
     """
     import torch
@@ -130,9 +131,12 @@ def _words(shape: tuple[int, int, int], generator: Generator) -> Tensor:
 
 
 def _scales(shape: tuple[int, int, int], kind: str, generator: Generator) -> Tensor:
-    """Scales with which unit inputs give outputs of about unit size."""
+    """Scales with which unit inputs give outputs of about unit size; stressed ones vary from group to group of inputs."""
     import torch
 
-    draw = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.bfloat16)
-    spread = torch.exp2(6.0 * draw - 3.0) if kind == "stressed" else 0.5 + draw
-    return spread / (INTEGER_RMS * (shape[-1] * GROUP) ** 0.5)
+    device, groups = generator.device, shape[-1]
+    scales = 0.5 + torch.rand(shape, generator=generator, device=device, dtype=torch.bfloat16)
+    if kind == "stressed":
+        # alike for all experts, so that none of a token's is lost beside the others
+        scales *= torch.exp2(6.0 * torch.rand(groups, generator=generator, device=device) - 3.0).bfloat16()
+    return scales / (INTEGER_RMS * (groups * GROUP) ** 0.5)

@@ -41,7 +41,7 @@ def make_logits(tokens: int, kind: str, generator: Generator) -> tuple[Tensor, T
         reachable = torch.randperm(EXPERTS, generator=generator, device=device)[: CHOSEN + 3]
         bias -= 4.0
         bias[reachable] += 4.0
-        bias[reachable[0]] += 4.0
+        bias[reachable[:1]] += 4.0
     elif kind == "stressed":
         logits = _stressed_logits(logits, generator)
         bias = torch.randint(-8, 9, (EXPERTS,), generator=generator, device=device) / 8.0

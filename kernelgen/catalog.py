@@ -58,7 +58,7 @@ class Catalog:
 
     def locate(self, group: str, name: str) -> Located:
         """The file of one choice. Raises ConfigError with the nearest name, or when two folders have it."""
-        paths = [path for folder in self.folders if (path := folder / group / f"{name}.yaml").is_file()]
+        paths = [path for folder in self.folders if _is_file(path := folder / group / f"{name}.yaml")]
         if not paths:
             raise ConfigError(f"There is no {group} '{name}'{nearest(name, self.names(group))}")
         if len(paths) > 1:
@@ -79,6 +79,13 @@ class Catalog:
         """One of the six states."""
         located = self.locate("state", str(number))
         return validated(Approach, read_yaml(located.path), str(located.path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

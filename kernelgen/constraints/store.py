@@ -59,6 +59,13 @@ class ConstraintFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def exists(self) -> bool:
+        """Whether there is a file; ConstraintError where the path cannot be one."""
+        try:
+            return self.path.exists()
+        except OSError as error:
+            raise self._unusable("read", error) from None
+
     def read(self) -> list[Line]:
         """Every record, in order; blank lines are skipped, an exact repetition counts once.
 
@@ -188,7 +195,7 @@ def reconcile(file: ConstraintFile, log: ConstraintLog) -> ConstraintBook:
     for a retraction of nothing.
     """
     must_exist = any(True for _ in log.constraint_rows())
-    with file.locked(create=must_exist and not file.path.exists()) as held:
+    with file.locked(create=must_exist and not file.exists()) as held:
         if not held:
             return ConstraintBook([])
         lines = file.read()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelgen.door.arguments import Arguments, Grammar, parse
 from kernelgen.door.console import bold, emit, good
-from kernelgen.door.regions import Region, region_of
+from kernelgen.door.regions import Region, open_to_look, region_of
 from kernelgen.errors import BadInput
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import ChampionNamed
@@ -33,7 +33,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _show(arguments: Arguments, region: Region) -> None:
     arguments.no_words()
-    with EventLog.open(arguments.place("events")) as log:
+    with open_to_look(arguments.place("events")) as log:
         champion = regions.champion(log, region.target, region.hardware.name, region.located.folder)
     lines = [
         f"{bold(champion.id)} ({champion.origin}): {champion.target} on {champion.hardware}, {champion.language}, "
@@ -84,7 +84,9 @@ def _check(path: Path, source: str, language: Language, entry_point: str) -> Non
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two by deep nesting
-            raise BadInput(f"{path} does not parse: {str(error) or 'it is nested too deep'}; mend it and import again.") from error
+            raise BadInput(
+                f"{path} does not parse: {str(error) or 'it is nested too deep'}; mend it and import again."
+            ) from error
         defined = any(isinstance(node, ast.FunctionDef) and node.name == entry_point for node in tree.body)
     if not defined:
         raise BadInput(f"{path} does not define {entry_point}, the target's entry point; name its host function so.")

@@ -66,17 +66,25 @@ accept_numbered_choices()
 
 def search_path_override(folders: Sequence[Path]) -> list[str]:
     """The Hydra override that adds users' config folders. Raises BadInput for one that is not there."""
-    for folder in folders:
-        if not folder.is_dir():
-            raise BadInput(f"--config-dir {folder} is not a folder.")
     if not folders:
         return []
-    return ["hydra.searchpath=[" + ",".join(f"'file://{folder.absolute()}'" for folder in folders) + "]"]
+    return ["hydra.searchpath=[" + ",".join(f"'file://{folder}'" for folder in _there(folders)) + "]"]
 
 
 def catalog(folders: Sequence[Path]) -> Catalog:
-    """All choices: the shipped ones and the users'."""
-    return Catalog([shipped_conf(), *(folder.absolute() for folder in folders)])
+    """All choices: the shipped ones and the users'. Raises BadInput for a folder that is not there."""
+    return Catalog([shipped_conf(), *_there(folders)])
+
+
+def _there(folders: Sequence[Path]) -> list[Path]:
+    for folder in folders:
+        try:
+            found = folder.is_dir()
+        except (OSError, ValueError):  # too long for a name, or with a NUL in it
+            found = False
+        if not found:
+            raise BadInput(f"--config-dir {' '.join(str(folder).split())} is not a folder.")
+    return [folder.absolute() for folder in folders]
 
 
 def typed_overrides(overrides: Sequence[str]) -> list[str]:

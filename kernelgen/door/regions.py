@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernelgen.catalog import Catalog, Located
 from kernelgen.config import Hardware, Target
 from kernelgen.door.arguments import Arguments
 from kernelgen.errors import BadInput
+from kernelgen.eventlog.store import EventLog
 
 GROUPS = ("target", "hardware")
 DEFAULT_HARDWARE = "h200"
@@ -21,6 +24,11 @@ class Region:
     located: Located
     hardware: Hardware
     catalog: Catalog
+
+
+def open_to_look(path: Path) -> EventLog:
+    """The log, for reading only, so that one in a read-only folder can be looked at; made where there is none."""
+    return EventLog.read(path) if os.path.exists(path) else EventLog.open(path)
 
 
 def hardware_of(arguments: Arguments) -> tuple[Hardware, Catalog]:

@@ -8,7 +8,7 @@ from typing import Any
 from kernelgen.config import Hardware, Policy, Target
 from kernelgen.door.arguments import Grammar, parse
 from kernelgen.door.console import emit, table
-from kernelgen.door.regions import choice
+from kernelgen.door.regions import choice, open_to_look
 from kernelgen.eventlog.store import EventLog
 from kernelgen.generation import region
 
@@ -28,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
     hardware = [choices.hardware(n) for n in _named(choice(arguments, "hardware"), choices.names("hardware"))]
     everything = choice(arguments, "hardware") is not None
     records = []
-    with EventLog.open(arguments.place("events")) as log:
+    with open_to_look(arguments.place("events")) as log:
         for target in targets:
             for gpu in hardware:
                 record = _region(log, target, gpu, policy)

@@ -26,8 +26,8 @@ ACCEPT = "put back a copy of both, or accept what is there with `kernelgen log a
 
 def open_for_reading(path: Path) -> Database:
     """A connection that cannot write. LogError when there is no log at `path`, or none this kernelgen can read."""
-    _refuse_no_file(path)
     with sentences(path):
+        _refuse_no_file(path)
         if not _filled(path):
             raise _no_log(path)
         db = connect(path, writable=False)
@@ -48,8 +48,8 @@ def open_for_writing(path: Path, *, create: bool, trusted: bool = False) -> tupl
 
     With `trusted` a lost guard and a head that disagrees are left for the caller to deal with.
     """
-    _refuse_no_file(path)
     with sentences(path):
+        _refuse_no_file(path)
         filled = _filled(path)  # asked before the head, which whoever makes a log makes first
         if not filled and not create and read_head(path) in (None, START):
             raise _no_log(path)

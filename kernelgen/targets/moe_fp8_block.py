@@ -43,8 +43,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     for the same seed.
 
     Routing as in `experts.make_ids`. Stressed ones have rows of x in turn 1, 1/8 and 8 times as large, with a spike in
-    the last input that leaves its group few codes, and scales spread over 2^-3 to 2^3 along the inputs. Raises ConfigError for an
-    unknown kind.
+    the last input that leaves its group few codes, and scales spread over 2^-3 to 2^3 along the inputs. Raises
+    ConfigError for an unknown kind.
     """
     import torch
 
@@ -142,7 +142,7 @@ def _codes(shape: tuple[int, int, int], generator: Generator) -> Tensor:
 
 
 def _scales(shape: tuple[int, int, int], kind: str, generator: Generator) -> Tensor:
-    """Scales with which unit inputs give outputs of about unit size; stressed ones vary from block to block of inputs."""
+    """Scales with which unit inputs give outputs of about unit size; stressed ones vary between blocks of inputs."""
     import torch
 
     experts, rows, columns = shape

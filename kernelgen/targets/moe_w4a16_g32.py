@@ -131,7 +131,7 @@ def _words(shape: tuple[int, int, int], generator: Generator) -> Tensor:
 
 
 def _scales(shape: tuple[int, int, int], kind: str, generator: Generator) -> Tensor:
-    """Scales with which unit inputs give outputs of about unit size; stressed ones vary from group to group of inputs."""
+    """Scales with which unit inputs give outputs of about unit size; stressed ones vary between groups of inputs."""
     import torch
 
     device, groups = generator.device, shape[-1]

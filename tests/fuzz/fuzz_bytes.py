@@ -8,12 +8,53 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 ODD_TOKENS = (
-    b"\x00", b"\xff", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n\n", b"\xc2\xb2", b"\xd9\xa3", b"\xed\xa0\x80", b"\xe2\x80\xa8",
-    b"nan", b"-inf", b"1e999", b"-1", b"0", b"9" * 25, b"9" * 5000, b"1.2.3,4", b"null", b"true", b"[]", b"{}", b'""',
-    b"[" * 3000, b'{"a":' * 3000, b"(" * 300, b"\\u0000", b"\\ud800", b"${oc.env:HOME}", b"${a}", b"???", b"!!python/name:os",
-    b"&a [*a]", b"*/", b"```", b"'''", b'"', b"'", b"%", b"=", b":", b"\t", b" " * 2000, b"../../x", b"[KERNEL]",
-)  # fmt: skip
-"""What parsers trip over: odd numbers and digits, deep nesting, ends of strings and comments, other encodings' marks."""
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\r",
+    b"\r\n",
+    b"\n\n",
+    b"\xc2\xb2",
+    b"\xd9\xa3",
+    b"\xed\xa0\x80",
+    b"\xe2\x80\xa8",
+    b"nan",
+    b"-inf",
+    b"1e999",
+    b"-1",
+    b"0",
+    b"9" * 25,
+    b"9" * 5000,
+    b"1.2.3,4",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"[" * 3000,
+    b'{"a":' * 3000,
+    b"(" * 300,
+    b"\\u0000",
+    b"\\ud800",
+    b"${oc.env:HOME}",
+    b"${a}",
+    b"???",
+    b"!!python/name:os",
+    b"&a [*a]",
+    b"*/",
+    b"```",
+    b"'''",
+    b'"',
+    b"'",
+    b"%",
+    b"=",
+    b":",
+    b"\t",
+    b" " * 2000,
+    b"../../x",
+    b"[KERNEL]",
+)
+"""What parsers trip over: odd numbers and digits, deep nesting, ends of strings and comments, other encodings."""
 FAR = 1 << 20
 Edit = tuple[str, int, int, bytes]
 
@@ -29,13 +70,17 @@ EDITS: Mapping[str, Callable[[bytes, int, int, bytes], bytes]] = {
     "put in": lambda data, at, length, token: _splice(data, at, 0, token),
     "put over": lambda data, at, length, token: _splice(data, at, length, token),
     "double": lambda data, at, length, token: _splice(data, at, 0, data[at : at + length]),
-    "swap": lambda data, at, length, token: _splice(data, at, 2 * length, data[at + length :][:length] + data[at:][:length]),
-    "flip a bit": lambda data, at, length, token: _splice(data, at, 1, bytes([data[at] ^ 1 << length % 8])) if data[at:] else data,
+    "swap": lambda data, at, length, token: _splice(
+        data, at, 2 * length, data[at + length :][:length] + data[at:][:length]
+    ),
+    "flip a bit": lambda data, at, length, token: (
+        _splice(data, at, 1, bytes([data[at] ^ 1 << length % 8])) if data[at:] else data
+    ),
     "move lines": lambda data, at, length, token: b"\n".join(_rotated(data.split(b"\n"), at, length)),
     "utf-16": lambda data, at, length, token: data.decode("utf-8", "replace").encode("utf-16"),
     "latin-1": lambda data, at, length, token: data.decode("utf-8", "replace").encode("latin-1", "replace") + b"\xe9",
     "blank": lambda data, at, length, token: b" \n" * (length % 3),
-}  # fmt: skip
+}
 
 
 def _rotated(lines: Sequence[bytes], at: int, length: int) -> list[bytes]:

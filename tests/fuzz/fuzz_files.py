@@ -33,6 +33,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ROOT / "examples" / "profiles"
 NAMED = "mla_decode_fp8"
 CONFIG_SEEDS_LONGEST = 6000
+"""Bytes of a config file that is taken."""
+DETAILS_LINES = 130
+COLUMNS = (
+    "ID", "Kernel Name", "Device", "CC", "Grid Size", "Block Size",
+    "dram__", "gpu__time", "sm__throughput", "sm__warps",
+)  # fmt: skip
+"""How the columns begin that edits should meet often."""
 CONSTRAINTS = (
     b'{"severity": "hard", "statement": "Keep num_warps at 8.", "rule": "num_warps <= 8"}\n'
     b'{"id": "c_one", "severity": "soft", "statement": "Small tiles.", "time": "2026-11-30T18:14:20Z", '
@@ -41,7 +48,7 @@ CONSTRAINTS = (
     b'{"id": "c_two", "severity": "positive", "statement": "Split the keys.", "architecture": true, '
     b'"rule": "not (block(\\"BLOCK_M\\") == 256 and num_stages > 3) or source_matches(r\\"tl\\\\.dot\\")"}\n',
 )
-DIFF = b"Repository: example/kernels\nNumber: 7\nLicence: Apache-2.0\n\n--- a/k.py\n+++ b/k.py\n@@ -1 +1 @@\n-A = 1\n+A = 2\n"
+DIFF = b"Repository: example/kernels\nNumber: 7\nLicence: MIT\n\n--- a/k.py\n+++ b/k.py\n@@ -1 +1 @@\n-A = 1\n+A = 2\n"
 PARTS = b"targets: [mla_decode_fp8, moe_dispatch_384expert]\nreference: composed.py\n"
 KERNEL = b"import torch\n\n\ndef mla_decode_fp8(**inputs):\n    return (inputs['q'],)\n"
 GROUPS: dict[str, type[Frozen]] = {
@@ -102,7 +109,13 @@ def _profile_seeds() -> list[bytes]:
     raw = (PROFILES / f"{NAMED}.ncu_raw.csv").read_bytes()
     details = (PROFILES / f"{NAMED}.ncu_details.csv").read_bytes()
     small = _few_columns(raw)
-    return [small, small, raw, b"\n".join(details.split(b"\n")[:130]) + b"\n", (PROFILES / "layer.hatchet").read_bytes()]
+    return [
+        small,
+        small,
+        raw,
+        b"\n".join(details.split(b"\n")[:DETAILS_LINES]) + b"\n",
+        (PROFILES / "layer.hatchet").read_bytes(),
+    ]
 
 
 def _few_columns(raw: bytes) -> bytes:
@@ -110,10 +123,11 @@ def _few_columns(raw: bytes) -> bytes:
     import csv
 
     rows = list(csv.reader(io.StringIO(raw.decode())))
-    wanted = ("ID", "Kernel Name", "Device", "CC", "Grid Size", "Block Size", "dram__", "gpu__time", "sm__throughput", "sm__warps")
-    kept = [at for at, name in enumerate(rows[0]) if name.startswith(wanted)]
+    kept = [at for at, name in enumerate(rows[0]) if name.startswith(COLUMNS)]
     out = io.StringIO()
-    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([row[at] for at in kept] for row in rows if row)
+    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
+        [row[at] for at in kept] for row in rows if row
+    )
     return out.getvalue().encode()
 
 

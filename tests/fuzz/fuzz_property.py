@@ -52,22 +52,28 @@ def hold(door: Door, case: Any, folder: Path) -> None:
     folder.mkdir()
     door.put(case, folder)
     before = contents(folder)
+    refusal = _refusal(door, case, folder)
+    if refusal is None:
+        return
+    assert not isinstance(refusal, HarnessError), f"{door.name} blames kernelgen: {refusal}"
+    message = str(refusal)
+    assert message.strip(), f"{door.name} refuses without a word"
+    assert "\n" not in message, f"{door.name} refuses in several lines: {message!r}"
+    assert contents(folder) == before, f"{door.name} refused ({message}) and left something changed"
+
+
+def _refusal(door: Door, case: Any, folder: Path) -> KernelgenError | None:
     try:
         with limited(LIMIT_S):
             door.enter(case, folder)
     except KernelgenError as error:
-        assert not isinstance(error, HarnessError), f"{door.name} blames kernelgen: {error}"
-        message = str(error)
-        assert message.strip(), f"{door.name} refuses without a word"
-        assert "\n" not in message, f"{door.name} refuses in several lines: {message!r}"
-        assert contents(folder) == before, f"{door.name} refused ({message}) and left something changed"
+        return error
+    return None
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
     """Every file with its bytes, every folder with None."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 @contextmanager

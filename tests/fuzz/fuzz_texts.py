@@ -31,13 +31,86 @@ BINDING: TargetBinding = binding(LIBRARY.target(factories.TARGET)[0], LIBRARY.ha
 COMMANDS = sorted(set(cli.COMMANDS) - {"generate", "replay"})
 """Without `generate`, whose overrides have a door of their own, and `replay lm=`, which asks a model."""
 NOUNS = ("list", "show", "seed", "add", "retract", "select", "import", "kernels", "export", "verify", "adopt", "check")
-KEYS = ("target", "hardware", "state", "lm", "policy", "program", "shape", "n", "severity", "dsl", "rule", "source",
-        "kind", "limit", "kernels", "subject", "constraints", "out", "lm.temperature", "policy.constraint_tokens",
-        "target.tolerance.output.rtol", "+target.x", "++lm.seed", "~lm", "hydra.run.dir", "experiment", "pr")  # fmt: skip
-VALUES = ("mla_decode_fp8", "h200", "playbook", "auto", "0", "1", "²", "٣", "9" * 30, "9" * 5000, "-1", "1e999", "nan", "null",
-          "", "[]", "{a: 1}", "${oc.env:HOME}", "${hydra:x}", "???", "'", '"', "\\", "a=b", "a,b", "choice(1,2)", "\x00", "\udce9",
-          "hard", "candidate_generated", "num_warps <= 8", "no such\nfile", "x" * 300, "--why", ".", "[" * 500)  # fmt: skip
-FLAGS = ("--json", "--all", "--texts", "--source", "--why", "--why=because", "--config-dir", "--config-dir=.", "--x", "-", "--")
+KEYS = (
+    "target",
+    "hardware",
+    "state",
+    "lm",
+    "policy",
+    "program",
+    "shape",
+    "n",
+    "severity",
+    "dsl",
+    "rule",
+    "source",
+    "kind",
+    "limit",
+    "kernels",
+    "subject",
+    "constraints",
+    "out",
+    "lm.temperature",
+    "policy.constraint_tokens",
+    "target.tolerance.output.rtol",
+    "+target.x",
+    "++lm.seed",
+    "~lm",
+    "hydra.run.dir",
+    "experiment",
+    "pr",
+)
+VALUES = (
+    "mla_decode_fp8",
+    "h200",
+    "playbook",
+    "auto",
+    "0",
+    "1",
+    "²",
+    "٣",
+    "9" * 30,
+    "9" * 5000,
+    "-1",
+    "1e999",
+    "nan",
+    "null",
+    "",
+    "[]",
+    "{a: 1}",
+    "${oc.env:HOME}",
+    "${hydra:x}",
+    "???",
+    "'",
+    '"',
+    "\\",
+    "a=b",
+    "a,b",
+    "choice(1,2)",
+    "\x00",
+    "\udce9",
+    "hard",
+    "candidate_generated",
+    "num_warps <= 8",
+    "no such\nfile",
+    "x" * 300,
+    "--why",
+    ".",
+    "[" * 500,
+)
+FLAGS = (
+    "--json",
+    "--all",
+    "--texts",
+    "--source",
+    "--why",
+    "--why=because",
+    "--config-dir",
+    "--config-dir=.",
+    "--x",
+    "-",
+    "--",
+)
 
 
 def _nothing(_case: Any, _folder: Path) -> None:
@@ -51,9 +124,13 @@ def _log(_case: Any, folder: Path) -> None:
 
 def _files_of(reply: Reply, state: int) -> list[str]:
     files = build(
-        "g20261130t181420123456_0123456789ab", factories.ask(state), reply, prompt_digest=DIGEST, reply_digest=DIGEST,
+        "g20261130t181420123456_0123456789ab",
+        factories.ask(state),
+        reply,
+        prompt_digest=DIGEST,
+        reply_digest=DIGEST,
         binding=BINDING,
-    )  # fmt: skip
+    )
     return [file.text for file in files]
 
 
@@ -85,8 +162,14 @@ def _command(case: Sequence[str], folder: Path) -> None:
         raise BadInput(text)
 
 
+def _free_text() -> SearchStrategy[str]:
+    return st.text(max_size=12).filter(lambda text: "/" not in text)
+
+
 def _pairs() -> SearchStrategy[str]:
-    value = st.one_of(st.sampled_from(VALUES), st.sampled_from(VALUES), st.text(max_size=12).filter(lambda text: "/" not in text))
+    value = st.one_of(
+        st.sampled_from(VALUES), st.sampled_from(VALUES), st.text(max_size=12).filter(lambda text: "/" not in text)
+    )
     return st.builds("{}={}".format, st.sampled_from(KEYS), value)
 
 
@@ -95,8 +178,10 @@ def _command_lines() -> SearchStrategy[list[str]]:
     noun = st.one_of(st.just([]), st.sampled_from(NOUNS).map(lambda name: [name]))
     return st.builds(
         lambda command, noun, words: [command, *noun, *words],
-        st.sampled_from(COMMANDS), noun, words,
-    )  # fmt: skip
+        st.sampled_from(COMMANDS),
+        noun,
+        words,
+    )
 
 
 REPLIES = st.sampled_from([(write(factories.reply()), 1), (write(factories.cuda_reply()), 3)]).flatmap(

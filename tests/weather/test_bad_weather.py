@@ -59,7 +59,9 @@ def test_a_constraint_line_on_a_full_disk_is_whole_or_absent(seeded: Path, tmp_p
     # the log has room, the file that is added to has not
     path.write_bytes(before + b"\n" * 2_000_000)
     padded = path.stat().st_size
-    one_sentence(run(folder, "constraints", "add", "severity=soft", "Small tiles.", limit=padded + 20), "constraints.jsonl")
+    one_sentence(
+        run(folder, "constraints", "add", "severity=soft", "Small tiles.", limit=padded + 20), "constraints.jsonl"
+    )
     assert path.stat().st_size == padded
     verifies(folder)
 

@@ -12,10 +12,19 @@ PROFILE = Path(__file__).resolve().parents[2] / "examples" / "profiles" / "mla_d
 REGION = ("target=mla_decode_fp8", "hardware=h200")
 GENERATE = ("generate", *REGION[:1], "state=1")
 LIMITED = "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
-RUN = "import signal, sys\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nfrom kernelgen import cli\nsys.exit(cli.main())\n"
+RUN = """
+import signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from kernelgen import cli
+sys.exit(cli.main())
+"""
+LONGEST_S = 120
 
 
-def run(folder: Path, *arguments: str | bytes, limit: int | None = None, root: bool = True) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def run(folder: Path, *arguments: str | bytes, limit: int | None = None, root: bool = True) -> Done:
     """One command in a folder; `limit` is the longest file in bytes that the process may write, as on a full disk.
 
     Without `root` the process gives up the right to write where permissions forbid it.
@@ -24,7 +33,9 @@ def run(folder: Path, *arguments: str | bytes, limit: int | None = None, root: b
     command: list[str | bytes] = [sys.executable, "-c", code, *arguments]
     if not root and os.geteuid() == 0:
         command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups", *command]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="surrogateescape", timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="surrogateescape", timeout=LONGEST_S, check=False
+    )
 
 
 def seed(folder: Path) -> Path:
@@ -35,7 +46,7 @@ def seed(folder: Path) -> Path:
     return folder
 
 
-def one_sentence(done: subprocess.CompletedProcess[str], *names: str) -> str:
+def one_sentence(done: Done, *names: str) -> str:
     """What a refused command told: one line that names these, exit code 2, no traceback."""
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
     assert done.stderr.startswith("kernelgen: "), done.stderr

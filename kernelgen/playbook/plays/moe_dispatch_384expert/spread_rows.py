@@ -1,8 +1,9 @@
 """Gate that ranks as it counts, then a gather that reads each hidden row once.
 
-Two launches. `gate_kernel` picks the experts of a token and takes each pair's place within its expert from an atomic
-counter. `spread_kernel` adds the counters of the experts before, reads a token's row once and writes its eight copies.
-The order within an expert is the order in which tokens reach the counter: it may differ from run to run.
+Two launches, and the zeroing of the counters. `gate_kernel` picks the experts of a token and takes each pair's place
+within its expert from an atomic counter. `spread_kernel` adds the counters of the experts before, reads a token's row
+once and writes its eight copies. The order within an expert is the order in which tokens reach the counter: it may
+differ from run to run. Up to FEW_TOKENS tokens nothing is counted: `compare_kernel` compares ids with all ids.
 """
 
 import torch

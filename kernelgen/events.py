@@ -88,7 +88,7 @@ class RegionUnfrozen(EventBase):
 class GenerationRequested(EventBase):
     """All that a generation depends on, before the model is asked. Digests name stored texts."""
 
-    stored: ClassVar[tuple[str, ...]] = ("config", "constraint_set", "ask", "program", "messages")
+    stored: ClassVar[tuple[str, ...]] = ("config", "constraint_set", "selection", "ask", "program", "messages")
     kind: Literal["generation_requested"] = "generation_requested"
     iteration_id: Id
     target: str
@@ -105,8 +105,8 @@ class GenerationRequested(EventBase):
     """The overrides of the command line that led to it."""
     constraint_set: Digest
     """JSON list of the ids of all constraints active then."""
-    selection_digest: Digest
-    """The Selection made of them."""
+    selection: Digest
+    """The Selection made of them, which names what was left out."""
     ask: dict[str, Digest]
     """The records of the Ask by field name, its selection aside: that is made again from the constraint set."""
     program: Digest
@@ -119,6 +119,8 @@ class GenerationRequested(EventBase):
     """Canonical JSON of the sampling parameters."""
     versions: str
     """Canonical JSON: kernelgen, python, dspy."""
+    out: str
+    """The out folder, absolute: where the candidate goes, also when it is written after a kill."""
 
 
 class GenerationRefused(EventBase):

@@ -1,8 +1,9 @@
 """The state vector: a fold over the events of one target on one hardware.
 
 It stands at the lowest state that has not used up its failures. A failure is a generation without a candidate (the
-playbook had none, or no reply could be used) or a verdict with a failed level; a model that did not answer, and a run
-that was killed, say nothing about the approach and count as nothing. What a promotion does is the policy's choice.
+playbook had none, or no reply could be used) or a verdict with a failed level, counted once a generation however often it
+is judged; whatever else kept a model from answering, and a run that was killed, say nothing about the approach and count
+as nothing. What a promotion does is the policy's choice.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from kernelgen.records import Attempt, Position
 
 KINDS = ("candidate_generated", "generation_failed", "verdict_reached")
 LAST_STATE = 5
-_SAYS_NOTHING = ("model_error", "interrupted")
+_OF_THE_APPROACH = ("no_play", "unusable_reply", "empty_reply")
+"""Causes of a failed generation that say something about its state."""
 
 
 def position(
@@ -30,16 +32,18 @@ def position(
 ) -> Position:
     """Where the vector stands after `events` (oldest first); `chosen` is the user's number, or None to follow it."""
     attempts: dict[str, Attempt] = {}
-    failures: Counter[int] = Counter()
+    failing: dict[str, int] = {}  # state by iteration, so that a verdict given twice counts once
     for event in events:
         attempt = _attempt(event, attempts)
         if attempt is None:
             continue
         attempts[attempt.iteration_id] = attempt
+        failing.pop(attempt.iteration_id, None)
         if attempt.outcome in ("failed", "no_gain"):
-            failures[attempt.state] += 1
+            failing[attempt.iteration_id] = attempt.state
         elif attempt.outcome == "promoted":
-            failures = _after_promotion(failures, attempt.state, policy)
+            failing = _after_promotion(failing, attempt.state, policy)
+    failures = Counter(failing.values())
     vector = next((n for n in range(LAST_STATE + 1) if failures[n] < policy.failures_before_advancing), None)
     shown = list(attempts.values())[len(attempts) - min(len(attempts), policy.attempts_shown) :]
     return Position(
@@ -54,10 +58,10 @@ def position(
     )
 
 
-def _after_promotion(failures: Counter[int], state: int, policy: Policy) -> Counter[int]:
+def _after_promotion(failing: dict[str, int], state: int, policy: Policy) -> dict[str, int]:
     if policy.after_promotion == "restart":
-        return Counter()
-    return Counter({n: count for n, count in failures.items() if n != state})
+        return {}
+    return {iteration_id: n for iteration_id, n in failing.items() if n != state}
 
 
 def _attempt(event: Event, known: dict[str, Attempt]) -> Attempt | None:
@@ -70,7 +74,7 @@ def _attempt(event: Event, known: dict[str, Attempt]) -> Attempt | None:
             reason=event.hypothesis,
             configs=event.configs,
         )
-    if isinstance(event, GenerationFailed) and event.cause not in _SAYS_NOTHING:
+    if isinstance(event, GenerationFailed) and event.cause in _OF_THE_APPROACH:
         return Attempt(iteration_id=event.iteration_id, state=event.state, outcome="failed", reason=event.reason)
     if isinstance(event, VerdictReached):
         return _judged(event, known.get(event.iteration_id))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from kernelgen import markers
 from kernelgen.candidates.build import TABLE
 from kernelgen.candidates.header import read_header
@@ -37,7 +39,10 @@ def read_back(text: str) -> ModelPart:
         raise BadInput("The candidate file does not have its two marker lines once each; restore it from the log.")
     if "hypothesis" not in about or len(about.get("entry point", ())) != 1:
         raise BadInput("The candidate file's header lacks the hypothesis or the entry point; restore it from the log.")
-    kernel = KernelSource(language=language, code=code, entry_point=about["entry point"][0])
+    try:
+        kernel = KernelSource(language=language, code=code, entry_point=about["entry point"][0])
+    except ValidationError as error:
+        raise BadInput("The candidate file's entry point is not a name; restore it from the log.") from error
     return ModelPart("\n".join(about["hypothesis"]), kernel, {} if language == "cuda" else _configs(before))
 
 
@@ -50,7 +55,7 @@ def _configs(source: str) -> dict[str, tuple[AutotuneConfig, ...]]:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == TABLE
         ]
         return {name: tuple(configs) for table in tables for name, configs in map(_kernel, *_items(table))}
-    except (SyntaxError, ValueError, AttributeError, TypeError) as error:
+    except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, MemoryError) as error:
         raise BadInput(
             f"The candidate file's {TABLE} is not as kernelgen wrote it; restore it from the log."
         ) from error

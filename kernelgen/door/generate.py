@@ -15,6 +15,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from kernelgen import lm
 from kernelgen.catalog import Catalog, read_yaml, shipped_conf
 from kernelgen.door import compose
 from kernelgen.door.console import bad, emit, good, warn
@@ -24,14 +25,13 @@ from kernelgen.generation.models import open_model
 from kernelgen.generation.prepare import prepare
 from kernelgen.generation.recover import recover
 from kernelgen.generation.run import Outcome
-from kernelgen.generation.run import run as run_generation
+from kernelgen.generation.several import run_all
 from kernelgen.generation.workspace import Resolved
 
 _JSON = "KERNELGEN_JSON"
 """Tells the jobs of a sweep, also those in other processes, that the output is read by a program."""
 FAILED = "failed-"
 """Begins the names of the marks that failed jobs leave."""
-SHOWN_LEFT_OUT = 5
 HYPOTHESIS_SHOWN = 200
 
 
@@ -41,8 +41,7 @@ def run(argv: Sequence[str]) -> int:
     if multirun or _experiment_sweeps(overrides, folders):
         return _sweep(overrides, folders, as_json=as_json)
     resolved = compose.compose(overrides, folders)
-    generate(resolved, as_json=as_json)
-    return 0
+    return generate(resolved, as_json=as_json)
 
 
 def _split(argv: Sequence[str]) -> tuple[bool, bool, list[Path], list[str]]:
@@ -78,16 +77,25 @@ def _experiment_sweeps(overrides: Sequence[str], folders: Sequence[Path]) -> boo
     return isinstance(hydra, dict) and hydra.get("mode") == "MULTIRUN"
 
 
-def generate(resolved: Resolved, *, as_json: bool) -> Outcome:
-    """One generation from composed configs: finish what was killed, prepare, ask, write, tell."""
+def generate(resolved: Resolved, *, as_json: bool) -> int:
+    """One prompt from composed configs: finish what was killed, prepare, ask, write, tell; returns the exit code."""
     place = resolved.workspace
+    lm.check(resolved.config.lm)  # first of all: a config that holds a credential must not reach the log
     with EventLog.open(place.events) as log:
-        for sentence in recover(log, place.out):
+        for sentence in recover(log):
             print(warn(f"recovered: {sentence}"), file=sys.stderr)
         prepared = prepare(resolved, log)
-        outcome = run_generation(prepared, log=log, model=open_model(prepared.config.lm, log), out=place.out)
-    tell(outcome, as_json=as_json)
-    return outcome
+        model = open_model(prepared.config.lm, log)
+        results = run_all(prepared, log=log, model=model, out=place.out)
+    if len(results) == 1 and isinstance(results[0], KernelgenError):
+        raise results[0]
+    for result in results:
+        if isinstance(result, KernelgenError):
+            told = {"error": type(result).__name__, "message": str(result)}
+            emit(told, f"{bad('failed')}: {result}", as_json=as_json)
+        else:
+            tell(result, as_json=as_json)
+    return 1 if any(isinstance(result, KernelgenError) for result in results) else 0
 
 
 def tell(outcome: Outcome, *, as_json: bool) -> None:
@@ -120,10 +128,7 @@ def _text(outcome: Outcome) -> str:
         *(f"  {path}" for path in outcome.files),
     ]
     if outcome.left_out:
-        shown = ", ".join(outcome.left_out[:SHOWN_LEFT_OUT])
-        more = len(outcome.left_out) - SHOWN_LEFT_OUT
-        also = f" and {more} more (`kernelgen constraints select` names them)" if more > 0 else ""
-        lines.append(warn(f"  left out of the prompt, over the token budget: {shown}{also}"))
+        lines.append(warn(f"  left out of the prompt, over the token budget: {', '.join(outcome.left_out)}"))
     return "\n".join(lines)
 
 
@@ -144,13 +149,15 @@ def job(composed: DictConfig) -> None:
     as_json = os.environ.get(_JSON) == "1"
     try:
         resolved = compose.resolved(composed, overrides, Catalog(list(dict.fromkeys(folders))))
-        generate(resolved, as_json=as_json)
+        failed = generate(resolved, as_json=as_json) != 0
     except KernelgenError as error:
+        failed = True
         emit(
             {"error": type(error).__name__, "message": str(error), "overrides": overrides},
             f"{bad('failed')} [{' '.join(overrides)}]: {error}",
             as_json=as_json,
         )
+    if failed:
         (Path(hydra.sweep.dir) / f"{FAILED}{hydra.job.num}").touch()
     sys.stdout.flush()
 

@@ -11,7 +11,7 @@ from kernelgen.errors import BadInput
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import GenerationRequested
-from kernelgen.generation.replay import Replayed, Replayer
+from kernelgen.generation.replay import Replayed, Replayer, requested
 
 GRAMMAR = Grammar(groups=("lm",), flags=("--all",))
 KINDS = ("generation_requested", "reply_received", "candidate_generated", "generation_failed")
@@ -82,6 +82,7 @@ def _anew(arguments: Arguments) -> int:
     """The same prompt, asked of another model: a new generation that follows the logged one's request."""
     from dataclasses import replace
 
+    from kernelgen import lm as doors
     from kernelgen.door import compose
     from kernelgen.door.generate import tell
     from kernelgen.generation.logged import LogReader
@@ -89,12 +90,13 @@ def _anew(arguments: Arguments) -> int:
     from kernelgen.generation.run import run as run_generation
 
     lm = compose.compose(arguments.overrides, arguments.config_dirs).config.lm
+    doors.check(lm)
     with EventLog.open(arguments.place("events")) as log:
         iteration_id = log.find(arguments.word("an ID", "kernelgen replay g2026 lm=playbook"))
-        asked = next(row.event for row in log.iteration(iteration_id) if isinstance(row.event, GenerationRequested))
-        logged = LogReader(log).prepared(asked)
+        logged = LogReader(log).prepared(requested((row.event for row in log.iteration(iteration_id)), iteration_id))
         overrides = (f"replay={iteration_id}", *arguments.overrides)
-        prepared = replace(logged, config=logged.config.model_copy(update={"lm": lm}), overrides=overrides)
+        config = logged.config.model_copy(update={"lm": lm, "n": 1})
+        prepared = replace(logged, config=config, overrides=overrides)
         outcome = run_generation(prepared, log=log, model=open_model(lm, log), out=arguments.place("out"))
     tell(outcome, as_json=arguments.as_json)
     return 0

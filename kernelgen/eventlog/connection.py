@@ -26,8 +26,8 @@ OLDEST_SQLITE = (3, 37, 0)
 PRIMARY_CODE = 0xFF
 """Mask that takes SQLite's extended result codes to their primary one."""
 
-LOST_PARTS = ("no such table", "no such column")
-"""How SQLite begins to say that a statement's table or column is gone; the statements are kernelgen's own."""
+LOST_TABLE = "no such table"
+"""How SQLite begins to say that a table is gone; the statements are kernelgen's own."""
 
 MENDS: Mapping[int, str] = {
     sqlite3.SQLITE_FULL: "the disk is full and nothing was written: make room and run it again",
@@ -58,7 +58,7 @@ def sentences(path: Path) -> Iterator[None]:
 def explain(path: Path, error: sqlite3.Error) -> KernelgenError:
     """The error of kernelgen's tree for one of SQLite's: LogError where the user can mend it, else HarnessError."""
     code = getattr(error, "sqlite_errorcode", None)
-    if str(error).startswith(LOST_PARTS):
+    if str(error).startswith(LOST_TABLE):
         return LogError(f"{path} has lost a part: see `kernelgen log verify`, and put back a copy (SQLite: {error})")
     mend = MENDS.get(code & PRIMARY_CODE) if code is not None else None
     if mend is None:

@@ -73,18 +73,21 @@ class RunLock:
 def abandoned(log: Path) -> Iterator[list[str]]:
     """The generations of a log that were cut off, oldest first, held against other recoverers meanwhile.
 
-    They are forgotten when the block ends without an error; after one, they are still there for the next. Killed in the
-    block, a recoverer leaves them too: what it does for each must bear being done twice.
+    Those still in the list when the block ends without an error are forgotten; what the caller takes out, and all of them
+    after an error, stay for the next. Killed in the block, a recoverer leaves them too: what it does for each must bear
+    being done twice.
     """
     folder = runs_folder(log)
     with ExitStack() as held:
         with sentences(folder):
             paths = sorted(folder.iterdir()) if folder.is_dir() else []
             found = [path for path in paths if _take(path, held)]
-        yield [path.name for path in found]
+        ended = [path.name for path in found]
+        yield ended
         with sentences(folder):
             for path in found:
-                path.unlink(missing_ok=True)
+                if path.name in ended:
+                    path.unlink(missing_ok=True)
 
 
 def _take(path: Path, held: ExitStack) -> bool:

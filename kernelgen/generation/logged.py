@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
+
+from pydantic import ValidationError
 
 from kernelgen.candidates import TargetBinding
 from kernelgen.config import Approach, Frozen, GenerateConfig
@@ -26,7 +29,6 @@ from kernelgen.records import (
     PullRequest,
     Scope,
     TargetBrief,
-    digest,
     to_text,
 )
 
@@ -54,12 +56,14 @@ def requested(
     model: str,
     parameters: dict[str, object],
     versions: dict[str, str],
+    out: Path,
 ) -> tuple[GenerationRequested, list[str]]:
     """The event of a prepared generation and the texts it refers to."""
     ask, config = prepared.ask, prepared.config
     parts = {name: to_text(value) for name in PARTS if (value := getattr(ask, name)) is not None}
     parts[BINDING] = to_text(prepared.binding)
     config_text, program_text = to_text(config), to_text(prepared.program)
+    selection_text = to_text(ask.selection)
     set_text, messages_text = canonical_json(list(prepared.constraint_set)), canonical_json(messages)
     event = GenerationRequested(
         iteration_id=iteration_id,
@@ -72,15 +76,16 @@ def requested(
         config=digest_text(config_text),
         overrides=prepared.overrides,
         constraint_set=digest_text(set_text),
-        selection_digest=digest(ask.selection),
+        selection=digest_text(selection_text),
         ask={name: digest_text(text) for name, text in parts.items()},
         program=digest_text(program_text),
         messages=digest_text(messages_text),
         model=model,
         parameters=canonical_json(parameters),
         versions=canonical_json(versions),
+        out=str(out),
     )
-    return event, [config_text, program_text, set_text, messages_text, *parts.values()]
+    return event, [config_text, program_text, set_text, selection_text, messages_text, *parts.values()]
 
 
 class LogReader:
@@ -112,7 +117,13 @@ class LogReader:
         )
 
     def _noun(self, noun: type[Noun], ref: str) -> Noun:
-        return noun.model_validate_json(self.log.text(ref))
+        try:
+            return noun.model_validate_json(self.log.text(ref))
+        except ValidationError as error:
+            raise LogError(
+                f"The logged {noun.__name__} {ref[:19]}… cannot be read by this version of kernelgen; replay it with the "
+                "version the generation names."
+            ) from error
 
     def _select(self, ref: str, scope: tuple[str, str, str, int], budget: int, encoding: str):  # type: ignore[no-untyped-def]
         ids = tuple(json.loads(self.log.text(ref)))

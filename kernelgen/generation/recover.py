@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelgen import candidates
-from kernelgen.errors import ReplyError
+from kernelgen.errors import BadInput, LogError, ReplyError
 from kernelgen.eventlog.runs import abandoned
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
@@ -19,14 +19,29 @@ from kernelgen.prompt import reply
 from kernelgen.records import CandidateFile
 
 
-def recover(log: EventLog, out: Path) -> list[str]:
-    """Finish every abandoned run; returns a sentence for each that the log knows."""
+def recover(log: EventLog) -> list[str]:
+    """Finish every abandoned run; returns a sentence for each that the log knows.
+
+    One that cannot be finished is told and holds up neither the others nor the next generation.
+    """
+    told = []
     with abandoned(log.path) as iteration_ids:
-        sentences = [_finish(log, iteration_id, out) for iteration_id in iteration_ids]
-    return [sentence for sentence in sentences if sentence]
+        for iteration_id in list(iteration_ids):
+            try:
+                sentence = _finish(log, iteration_id)
+            except LogError as error:
+                sentence = f"{iteration_id} cannot be finished now, and is left for the next run: {error}"
+                iteration_ids.remove(iteration_id)
+            except BadInput as error:
+                sentence = (
+                    f"{iteration_id} cannot be finished: {error} `kernelgen log show {iteration_id}` has its text."
+                )
+            if sentence:
+                told.append(sentence)
+    return told
 
 
-def _finish(log: EventLog, iteration_id: str, out: Path) -> str | None:
+def _finish(log: EventLog, iteration_id: str) -> str | None:
     events = [row.event for row in log.iteration(iteration_id)]
     asked = next((e for e in events if isinstance(e, GenerationRequested)), None)
     if asked is None or any(isinstance(e, GenerationFailed) for e in events):
@@ -39,17 +54,17 @@ def _finish(log: EventLog, iteration_id: str, out: Path) -> str | None:
     replies = [e for e in events if isinstance(e, ReplyReceived)]
     if not replies:
         return _interrupted(log, asked, "killed before the model answered; generate again")
-    return _from_reply(log, asked, replies[-1], out)
+    return _from_reply(log, asked, replies[-1])
 
 
-def _from_reply(log: EventLog, asked: GenerationRequested, last: ReplyReceived, out: Path) -> str:
+def _from_reply(log: EventLog, asked: GenerationRequested, last: ReplyReceived) -> str:
     prepared = LogReader(log).prepared(asked)
     answer = log.text(last.text)
     try:
         parsed = reply.parse(answer, prepared.ask, finish_reason=last.finish_reason)
     except ReplyError as error:
         return _interrupted(log, asked, f"killed after a reply that cannot be used ({error.reason}); generate again")
-    finish(prepared, asked, answer, last.attempt, parsed, log=log, out=out)
+    finish(prepared, asked, answer, last.attempt, parsed, log=log)
     return f"{asked.iteration_id} was killed after its reply; its candidate is written now, from the logged reply."
 
 

@@ -8,6 +8,7 @@ is named with its line and column. Nothing is asked of a model and nothing is wr
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -15,13 +16,13 @@ from pathlib import Path
 from kernelgen.errors import LogError, ReplyError
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
-from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
+from kernelgen.events import CandidateGenerated, Event, GenerationFailed, GenerationRequested, ReplyReceived
 from kernelgen.generation.logged import LogReader, Messages
 from kernelgen.generation.prepare import Prepared
 from kernelgen.generation.run import configs_text, files_of, followups
 from kernelgen.ids import canonical_json, digest_text
 from kernelgen.prompt import assemble, reply
-from kernelgen.records import Reply, digest
+from kernelgen.records import Reply, to_text
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class Replayed:
     """The first difference in a sentence; None when every byte is equal."""
 
 
+_OF_THE_REPLY = ("unusable_reply", "empty_reply")
+"""Causes of a failure that are a parser's word on the reply."""
+
+
 class _Differs(Exception):
     pass
 
@@ -52,35 +57,48 @@ class Replayer:
     def replay(self, iteration_id: str, rows: list[Row] | None = None) -> Replayed:
         """One generation. Raises LogError for an id the log has no request of."""
         events = [row.event for row in (self._log.iteration(iteration_id) if rows is None else rows)]
-        asked = next((e for e in events if isinstance(e, GenerationRequested)), None)
-        if asked is None:
-            raise LogError(f"The log has no generation {iteration_id}; `kernelgen log` lists them.")
+        asked = requested(events, iteration_id)
         generated = next((e for e in events if isinstance(e, CandidateGenerated)), None)
         ended = "candidate" if generated else "unfinished"
         if any(isinstance(e, GenerationFailed) for e in events):
             ended = "failed"
-        comparison = _Comparison(self._log, self._reader.prepared(asked), asked)
+        failed = next((e for e in events if isinstance(e, GenerationFailed)), None)
+        comparison = _Comparison(self._log, self._reader, asked)
         try:
             comparison.prompt()
-            comparison.replies([e for e in events if isinstance(e, ReplyReceived)], generated)
-        except _Differs as difference:
+            comparison.replies([e for e in events if isinstance(e, ReplyReceived)], generated, failed)
+        except (_Differs, LogError) as difference:
             return Replayed(iteration_id, ended, comparison.compared, str(difference))
         return Replayed(iteration_id, ended, comparison.compared, None)
 
 
+def requested(events: Iterable[Event], iteration_id: str) -> GenerationRequested:
+    """The request among a generation's events. Raises LogError for an id that has none."""
+    for event in events:
+        if isinstance(event, GenerationRequested):
+            return event
+    raise LogError(f"The log has no generation {iteration_id}; `kernelgen log` lists them.")
+
+
 class _Comparison:
-    def __init__(self, log: EventLog, prepared: Prepared, asked: GenerationRequested) -> None:
-        self._log, self._prepared, self._asked = log, prepared, asked
+    def __init__(self, log: EventLog, reader: LogReader, asked: GenerationRequested) -> None:
+        self._log, self._reader, self._asked = log, reader, asked
+        self._prepared: Prepared
         self.compared = 0
         self._messages: Messages = []
 
     def prompt(self) -> None:
-        selection = digest(self._prepared.ask.selection)
-        self._same_digest("the selection of constraints", self._asked.selection_digest, selection)
+        self._prepared = self._reader.prepared(self._asked)
+        self._same_text("the selection of constraints", self._asked.selection, to_text(self._prepared.ask.selection))
         self._messages = assemble.messages(self._prepared.ask, self._prepared.program)
         self._same_messages("the prompt", self._asked.messages, self._messages)
 
-    def replies(self, received: list[ReplyReceived], generated: CandidateGenerated | None) -> None:
+    def replies(
+        self,
+        received: list[ReplyReceived],
+        generated: CandidateGenerated | None,
+        failed: GenerationFailed | None,
+    ) -> None:
         unusable: list[tuple[str, str]] = []
         for event in received:
             asked = [*self._messages, *followups(unusable)]
@@ -95,10 +113,19 @@ class _Comparison:
                 continue
             if generated is not None and generated.attempt == event.attempt:
                 self._candidate(generated, text, parsed)
+            elif generated is not None or failed is not None:
+                raise _Differs(
+                    f"the reply of attempt {event.attempt} could not be used when it was logged, and parses now"
+                )
+        if unusable and failed is not None and failed.cause in _OF_THE_REPLY and unusable[-1][1] not in failed.reason:
+            raise _Differs(f"why the reply cannot be used differs: logged {failed.reason!r}, now {unusable[-1][1]!r}")
 
     def _candidate(self, generated: CandidateGenerated, text: str, parsed: Reply) -> None:
         self._equal("the hypothesis", generated.hypothesis, parsed.hypothesis)
         self._equal("the autotune configs", generated.configs, configs_text(parsed))
+        self._equal("the honoured constraints", " ".join(generated.honoured), " ".join(parsed.honoured))
+        overridden = " ".join(override.id for override in parsed.overrides)
+        self._equal("the constraints set aside", " ".join(generated.overridden), overridden)
         files = files_of(self._prepared, self._asked, text, parsed)
         self._equal("the files' names", " ".join(generated.files), " ".join(file.path for file in files))
         for file in files:
@@ -110,12 +137,9 @@ class _Comparison:
             found = path.read_bytes().decode("utf-8", "replace")
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise _Differs(f"the file {path} cannot be read: {error.strerror}") from error
         self._equal(f"the file {path}", text, found)
-
-    def _same_digest(self, what: str, logged: str, now: str) -> None:
-        self.compared += 1
-        if logged != now:
-            raise _Differs(f"{what} differs: logged {logged[:19]}…, now {now[:19]}…")
 
     def _same_messages(self, what: str, logged: str, now: Messages) -> None:
         self.compared += 1

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgen import candidates
-from kernelgen.errors import GenerationError, NoPlay, ReplyError
+from kernelgen.errors import BadInput, GenerationError, KernelgenError, LogError, NoPlay, ReplyError
 from kernelgen.eventlog.runs import RunLock
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
@@ -59,15 +59,22 @@ def run(prepared: Prepared, *, log: EventLog, model: Model, out: Path, allowance
             model=model.config.model,
             parameters=model.parameters,
             versions=model.versions,
+            out=out,
         )
         log.append(event, texts)
+        failure: KernelgenError
         try:
             answer, attempt, parsed = _ask(prepared, event, log, model, allowance or Allowance(prepared.config.lm))
         except GenerationError as error:
             log.append(failed(event, error))
             failure = error
         else:
-            return finish(prepared, event, answer, attempt, parsed, log=log, out=out)
+            try:
+                return finish(prepared, event, answer, attempt, parsed, log=log)
+            except LogError:
+                raise
+            except BadInput as error:  # the file cannot be written; the run is over, since the log has the text
+                failure = BadInput(f"{error} The candidate is in the log: `kernelgen log show {iteration_id}`.")
     raise failure
 
 
@@ -168,9 +175,9 @@ def finish(
     parsed: Reply,
     *,
     log: EventLog,
-    out: Path,
 ) -> Outcome:
-    """Log the candidate with its text, then write its files."""
+    """Log the candidate with its text, then write its files where the request said."""
+    out = Path(event.out)
     files = files_of(prepared, event, answer, parsed)
     selection = prepared.ask.selection
     generated = CandidateGenerated(
@@ -182,7 +189,7 @@ def finish(
         honoured=parsed.honoured,
         overridden=tuple(override.id for override in parsed.overrides),
         left_out=len(selection.left_out),
-        out=str(out),
+        out=event.out,
         files={file.path: digest_text(file.text) for file in files},
     )
     log.append(generated, [file.text for file in files])

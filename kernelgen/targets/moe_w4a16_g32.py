@@ -41,9 +41,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     w2_scales [E, H, n/32] bf16, ids [T, 8] int32, weights [T, 8] fp32 on `device`, the same for the same seed.
 
     Routing as in `experts.make_ids`. Every int4 is equally likely; stressed ones have rows of x in turn 1, 1/8 and 8
-    times as large, with a spike in the last input, and scales spread over 2^-3 to 2^3
-    along the inputs. Raises ConfigError for an
-    unknown kind.
+    times as large, with a spike in the last input, and scales spread over 2^-3 to 2^3 along the inputs. Raises
+    ConfigError for an unknown kind.
     """
     import torch
 

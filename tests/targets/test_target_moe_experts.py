@@ -13,7 +13,7 @@ from kernelgen.targets.experts import experts_hit, tokens_hit
 from kernelgen.targets.fp8_groups import quantise_groups
 
 TARGETS = {"w4a16": moe_w4a16_g32, "fp8": moe_fp8_block}
-TOLERANCES = {"w4a16": {"out": (1.2e-2, 3e-1)}, "fp8": {"out": (4e-2, 5e-1)}}
+TOLERANCES = {"w4a16": {"out": (1.4e-2, 1.5e-1)}, "fp8": {"out": (4e-2, 3e-1)}}
 DIMS = {"T": 10, "E": 8, "n": 128, "EP": 2, "H": 256}
 KINDS = moe_w4a16_g32.KINDS
 Rounding = Callable[[torch.Tensor], torch.Tensor]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import constraints_bench, eventlog_bench, generate_bench, profile_bench
+from benchmarks import constraints_bench, eventlog_bench, generate_bench, lm_bench, profile_bench
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "cpu.json"
 PARTS = {
@@ -17,6 +17,7 @@ PARTS = {
     "constraints": constraints_bench,
     "eventlog": eventlog_bench,
     "profile": profile_bench,
+    "lm": lm_bench,
 }
 PACKAGES = ("kernelgen", "dspy", "hydra-core", "pydantic", "sqlite-utils")
 

@@ -4,6 +4,10 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-demo}
+if [ -e "$folder" ] && [ ! -e "$folder/events.db" ]; then
+    echo "$folder exists and is no earlier demo; name another folder" >&2
+    exit 2
+fi
 rm -rf "$folder"
 mkdir -p "$folder"
 cd "$folder"

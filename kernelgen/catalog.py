@@ -1,8 +1,8 @@
 """The config groups as files: which choices there are, and each as its typed noun.
 
 Folders are searched as Hydra searches them when it composes; a choice that stands in two folders is refused, since one
-of them would be ignored in silence. This reads single choices fast and without Hydra, for lists and for what is only
-known at run time (`target=auto`, `state=auto`).
+of them would be ignored in silence. A target may be asked for by an alias. This reads single choices fast and without
+Hydra, for lists and for what is only known at run time (`target=auto`, `state=auto`); pydantic only to type one.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
-from kernelgen.config import Approach, Frozen, Hardware, Target
 from kernelgen.errors import ConfigError, nearest
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from kernelgen.config import Approach, Frozen, Hardware, Target
+
 AUTO = "auto"
-Noun = TypeVar("Noun", bound=Frozen)
+Noun = TypeVar("Noun", bound="Frozen")
 
 
 def shipped_conf() -> Path:
@@ -57,26 +59,55 @@ class Catalog:
         return sorted(found - {AUTO})
 
     def locate(self, group: str, name: str) -> Located:
-        """The file of one choice. Raises ConfigError with the nearest name, or when two folders have it."""
-        paths = [path for folder in self.folders if _is_file(path := folder / group / f"{name}.yaml")]
+        """The file of one choice; a target has other names too.
+
+        Raises ConfigError with the nearest name, or when two folders have the choice.
+        """
+        paths = self._paths(group, name)
+        if not paths and group == "target":
+            paths = self._paths(group, self.target_named(name))
         if not paths:
             raise ConfigError(f"There is no {group} '{name}'{nearest(name, self.names(group))}")
         if len(paths) > 1:
             raise ConfigError(f"{group} '{name}' stands in {paths[0]} and in {paths[1]}; rename yours.")
         return Located(paths[0])
 
+    def target_named(self, name: str) -> str:
+        """The target's own name, for a name or an alias of it; an unknown name as it is.
+
+        Raises ConfigError where two targets have the alias.
+        """
+        if name == AUTO or self._paths("target", name):
+            return name
+        named = [target for target in self.names("target") if name in self._aliases(target)]
+        if len(named) > 1:
+            raise ConfigError(f"'{name}' is another name of {named[0]} and of {named[1]}; say which target you mean.")
+        return named[0] if named else name
+
+    def _aliases(self, target: str) -> list[str]:
+        return [str(alias) for alias in plain_yaml(self.locate("target", target).path).get("aliases") or []]
+
+    def _paths(self, group: str, name: str) -> list[Path]:
+        return [path for folder in self.folders if _is_file(path := folder / group / f"{name}.yaml")]
+
     def target(self, name: str) -> tuple[Target, Located]:
         """A target and where its yaml lies."""
+        from kernelgen.config import Target
+
         located = self.locate("target", name)
         return validated(Target, read_yaml(located.path), str(located.path)), located
 
     def hardware(self, name: str) -> Hardware:
         """A hardware."""
+        from kernelgen.config import Hardware
+
         located = self.locate("hardware", name)
         return validated(Hardware, read_yaml(located.path), str(located.path))
 
     def approach(self, number: int) -> Approach:
         """One of the six states."""
+        from kernelgen.config import Approach
+
         located = self.locate("state", str(number))
         return validated(Approach, read_yaml(located.path), str(located.path))
 
@@ -103,8 +134,26 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in data.items()}
 
 
+def plain_yaml(path: Path) -> dict[str, Any]:
+    """A yaml file as plain data, interpolations left as they stand: for lists, which read every choice and type none.
+
+    Raises ConfigError naming the file and the line.
+    """
+    import yaml
+
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read as yaml: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} must hold keys and values at its top level.")
+    return {str(key): value for key, value in data.items()}
+
+
 def validated(noun: type[Noun], data: Any, place: str) -> Noun:
     """`data` as the noun. Raises ConfigError: the place, what is wrong there, the nearest right name."""
+    from pydantic import ValidationError
+
     try:
         return noun.model_validate(data)
     except ValidationError as error:
@@ -134,6 +183,8 @@ def known_keys(noun: type[Frozen], location: list[str]) -> list[str]:
 
 
 def _noun_in(annotation: Any) -> type[Frozen] | None:
+    from kernelgen.config import Frozen
+
     if isinstance(annotation, type) and issubclass(annotation, Frozen):
         return annotation
     for inner in getattr(annotation, "__args__", ()):

@@ -20,6 +20,7 @@ COMMANDS = {
     "generate": ("generate", "write the next kernel candidate, or a sweep of them with -m"),
     "replay": ("replay", "make past generations again from the log and compare every byte"),
     "constraints": ("constraints", "seed, list, show, add, retract, select"),
+    "target": ("target", "list, show and check targets"),
     "profile": ("profile", "import a profile; list and show the imported ones"),
     "headroom": ("headroom", "rank targets by the microseconds that can be won back"),
     "champion": ("champion", "show the kernel to beat; import your own"),

@@ -10,7 +10,10 @@
     |- GenerationError     exit 1   a generation ended without a candidate
     |  |- NoPlay                    the playbook has no kernel for this request
     |  |- ReplyError                a reply that cannot be parsed; may be asked for again
+    |  |  |- lm.UnusableReply        the last one
     |  |- ModelError                the model did not answer; `retryable` says whether trying again can help
+    |  |  |- lm.Unanswered           with the cause: timeout, rate limit, context overflow, refusal
+    |  |- lm.OverBudget             the budget of calls, tokens or money is used up
     |- HarnessError        exit 1   kernelgen itself is broken: never a verdict on a kernel
 
 A message is one sentence that names the place and the mend. A bad kernel is a result, not an error.

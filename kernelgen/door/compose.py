@@ -87,9 +87,24 @@ def _there(folders: Sequence[Path]) -> list[Path]:
     return [folder.absolute() for folder in folders]
 
 
-def typed_overrides(overrides: Sequence[str]) -> list[str]:
-    """The overrides as Hydra takes them: a key that the nouns know may be set also where the choice's yaml omits it."""
-    return [f"++{override}" if _is_known_key(override.partition("=")[0]) else override for override in overrides]
+def typed_overrides(overrides: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """The overrides as Hydra takes them: a key that the nouns know may be set also where the choice's yaml omits it,
+    and a target may be chosen by an alias.
+    """
+    choices = catalog(folders)
+    return [
+        f"++{override}" if _is_known_key(override.partition("=")[0]) else _by_own_name(override, choices)
+        for override in overrides
+    ]
+
+
+def _by_own_name(override: str, choices: Catalog) -> str:
+    """`target=ALIAS` as `target=NAME`; also in a sweep's list. Anything else as it is."""
+    key, given, value = override.partition("=")
+    if key.lstrip("+") != "target":
+        return override
+    own = re.sub(r"[A-Za-z]\w*", lambda word: choices.target_named(word.group()), value)
+    return f"{key}{given}{own}"
 
 
 def _is_known_key(key: str) -> bool:
@@ -100,7 +115,9 @@ def _is_known_key(key: str) -> bool:
 def compose(overrides: Sequence[str], folders: Sequence[Path]) -> Resolved:
     """Compose and type a generation's configs. Raises ConfigError in one sentence."""
     with one_sentence(), initialize_config_dir(config_dir=str(shipped_conf()), version_base=HYDRA_VERSION_BASE):
-        composed = hydra_compose(CONFIG_NAME, overrides=[*typed_overrides(overrides), *search_path_override(folders)])
+        composed = hydra_compose(
+            CONFIG_NAME, overrides=[*typed_overrides(overrides, folders), *search_path_override(folders)]
+        )
     return resolved(composed, overrides, catalog(folders))
 
 

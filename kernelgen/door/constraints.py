@@ -17,7 +17,7 @@ from kernelgen.constraints.store import ConstraintBook, ConstraintFile, reconcil
 from kernelgen.door.arguments import Arguments, Grammar, parse, whole_number
 from kernelgen.door.console import bold, emit, good, table, warn
 from kernelgen.door.regions import choice, hardware_of, region_of
-from kernelgen.errors import BadInput, ConstraintError
+from kernelgen.errors import BadInput, ConstraintError, nearest
 from kernelgen.eventlog.store import EventLog
 from kernelgen.generation.region import ConstraintRows
 from kernelgen.ids import new_id, timestamp, utc_now
@@ -32,6 +32,7 @@ GRAMMAR = Grammar(
     values=("--why",),
 )
 STATEMENT_SHOWN = 100
+SEVERITIES = ("hard", "soft", "positive")
 WORDLESS = ("list", "seed", "select")
 """Nouns that take no word beside them."""
 
@@ -67,13 +68,15 @@ def _seed(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> N
 def _list(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
     book = reconcile(file, rows)
     chosen = list(book.all if "--all" in arguments.flags else book.active)
-    if "severity" in arguments.keys:
-        chosen = [c for c in chosen if c.severity == arguments.keys["severity"]]
+    severity = arguments.keys.get("severity")
+    if severity is not None and severity not in SEVERITIES:
+        raise BadInput(f"There is no severity '{severity}'{nearest(severity, SEVERITIES)}")
+    chosen = [c for c in chosen if severity in (None, c.severity)]
     cells = [
         (c.id, c.severity + (" (retracted)" if book.retraction(c.id) else ""), _where(c.scope), _cut(c.statement))
         for c in chosen
     ]
-    text = table(("id", "severity", "scope", "statement"), cells) if cells else "no constraints; seed them first"
+    text = table(("id", "severity", "scope", "statement"), cells) if cells else "no such constraints"
     emit({"constraints": [_record(c, book) for c in chosen]}, text, as_json=arguments.as_json)
 
 

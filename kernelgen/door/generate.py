@@ -169,7 +169,7 @@ def _sweep(overrides: Sequence[str], folders: Sequence[Path], *, as_json: bool) 
     os.environ[_JSON] = "1" if as_json else "0"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of ending the process
     with tempfile.TemporaryDirectory(prefix="kernelgen-sweep-") as scratch:
-        sys.argv = ["kernelgen generate", "--multirun", *compose.typed_overrides(overrides)]
+        sys.argv = ["kernelgen generate", "--multirun", *compose.typed_overrides(overrides, folders)]
         sys.argv += compose.search_path_override(folders)
         sys.argv += [f"hydra.sweep.dir='{scratch}'", "hydra/job_logging=disabled", "hydra/hydra_logging=disabled"]
         main = hydra.main(

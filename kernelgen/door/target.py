@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelgen.catalog import Catalog, shipped_conf
+from kernelgen.catalog import Catalog, plain_yaml, shipped_conf
 from kernelgen.door.arguments import Arguments, Grammar, parse
 from kernelgen.door.console import bad, bold, emit, good, table, warn
 from kernelgen.errors import BadInput, ConfigError
@@ -50,15 +50,7 @@ def _list(arguments: Arguments) -> int:
 
 def _listed(path: Path) -> dict[str, Any]:
     """What a list shows of a target. Read as plain yaml: typing every target takes longer than a list may."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} cannot be read as yaml: {' '.join(str(error).split())}") from error
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path} must hold keys and values at its top level.")
+    data = plain_yaml(path)
     missing = [key for key in LISTED if key not in data and key != "aliases"]
     if missing or not isinstance(data["shapes"], dict):
         raise ConfigError(f"{path}.{missing[0] if missing else 'shapes'} is missing: add it.")

@@ -73,9 +73,9 @@ class RunLock:
 def abandoned(log: Path) -> Iterator[list[str]]:
     """The generations of a log that were cut off, oldest first, held against other recoverers meanwhile.
 
-    Those still in the list when the block ends without an error are forgotten; what the caller takes out, and all of them
-    after an error, stay for the next. Killed in the block, a recoverer leaves them too: what it does for each must bear
-    being done twice.
+    Those still in the list when the block ends without an error are forgotten; what the caller takes out, and all of
+    them after an error, stay for the next. Killed in the block, a recoverer leaves them too: what it does for each must
+    bear being done twice.
     """
     folder = runs_folder(log)
     with ExitStack() as held:

@@ -121,8 +121,8 @@ class LogReader:
             return noun.model_validate_json(self.log.text(ref))
         except ValidationError as error:
             raise LogError(
-                f"The logged {noun.__name__} {ref[:19]}… cannot be read by this version of kernelgen; replay it with the "
-                "version the generation names."
+                f"The logged {noun.__name__} {ref[:19]}… cannot be read by this version of kernelgen; replay it with "
+                "the version the generation names."
             ) from error
 
     def _select(self, ref: str, scope: tuple[str, str, str, int], budget: int, encoding: str):  # type: ignore[no-untyped-def]

@@ -135,7 +135,7 @@ class _Comparison:
     def _on_disk(self, path: Path, text: str) -> None:
         try:
             found = path.read_bytes().decode("utf-8", "replace")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise _Differs(f"the file {path} cannot be read: {error.strerror}") from error

@@ -115,7 +115,10 @@ PREFIX = "KERNELGEN_"
 
 CONSTANTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "KERNELGEN_TARGET_MODULE": ("the target's module, a text", lambda value: isinstance(value, str) and bool(value)),
-    "KERNELGEN_TARGET_FOLDER": ("the module's folder, a text or None", lambda value: value is None or isinstance(value, str)),
+    "KERNELGEN_TARGET_FOLDER": (
+        "the module's folder, a text or None",
+        lambda value: value is None or isinstance(value, str),
+    ),
     "KERNELGEN_ENTRY_POINT": ("the name of a function", _is_name),
     "KERNELGEN_ARCH": ("a compute capability, such as 90", lambda value: type(value) is int),
     "KERNELGEN_TUNE": ("shapes, a dict of name to dimensions", _are_shapes),

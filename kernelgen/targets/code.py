@@ -63,6 +63,8 @@ class TargetCode:
     """Floating-point operations at the dimensions."""
     bytes_moved: Callable[[dict[str, int]], float]
     """Bytes at the dimensions: each input read and each output written once."""
+    bytes_of: Callable[[dict[str, Any]], float] | None = None
+    """Bytes for these very inputs, where they decide what must be read, as routed ids do; None where dimensions do."""
 
 
 def load_code(module: str, folder: Path | None = None) -> TargetCode:
@@ -80,7 +82,10 @@ def load_code(module: str, folder: Path | None = None) -> TargetCode:
             wanted = ", ".join(arguments)
             raise ConfigError(f"target module '{module}': {name} must be callable as {name}({wanted})")
         functions[name] = function
-    return TargetCode(module=loaded.__file__ or module, **functions)
+    bytes_of = getattr(loaded, "bytes_of", None)
+    if bytes_of is not None and not (callable(bytes_of) and _accepts(bytes_of, ("inputs",))):
+        raise ConfigError(f"target module '{module}': bytes_of must be callable as bytes_of(inputs)")
+    return TargetCode(module=loaded.__file__ or module, bytes_of=bytes_of, **functions)
 
 
 def champion_source(champion: str, folder: Path) -> str:

@@ -165,7 +165,8 @@ def bytes_moved(dims):
         ("return ([2.05 * value for value in x],)", None),
         ("return ([3 * value for value in x],)", "shape odd, skewed inputs: 2.0 3.0"),
         (
-            "global KERNELGEN_TOLERANCE, KERNELGEN_SMOKE; return ([3 * value for value in x],)\nTOLERANCE, KERNELGEN_SMOKE = {'y': (9, 9)}, {}",
+            "global KERNELGEN_TOLERANCE, KERNELGEN_SMOKE; return ([3 * value for value in x],)\n"
+            "KERNELGEN_TOLERANCE, KERNELGEN_SMOKE = {'y': (9, 9)}, {}",
             "2.0 3.0",
         ),
         ("return ([0],)\n\ndef test_correctness(device):\n    pass", "2.0 0"),

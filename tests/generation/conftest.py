@@ -73,7 +73,9 @@ def log(folder: Path) -> Iterator[EventLog]:
 def kinds(folder: Path) -> list[str]:
     """Kinds of the events since the workspace was seeded."""
     with log(folder) as found:
-        return [row.event.kind for row in found.rows() if row.event.kind not in ("constraint_added", "profile_imported")]
+        return [
+            row.event.kind for row in found.rows() if row.event.kind not in ("constraint_added", "profile_imported")
+        ]
 
 
 SOURCES = {

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kernelgen.candidates import read_back, read_header
-from kernelgen.events import CandidateGenerated, GenerationRequested, ReplyReceived
+from kernelgen.eventlog.store import EventLog
+from kernelgen.events import CandidateGenerated, GenerationFailed, GenerationRequested, ReplyReceived
 from tests.generation.conftest import TARGETS, kernelgen, kinds, log
 from tests.prompt.spec_check import missing_from_candidate, missing_from_prompt
-
 
 Generated = Callable[..., dict[str, Any]]
 
@@ -95,10 +95,20 @@ def test_what_was_profiled_is_told_when_it_is_not_the_champion(workspace: Path, 
     assert "Performance: TFLOPS not measured, BW not measured, occupancy not measured" in prompt
 
 
-def test_constraints_over_the_budget_are_left_out_and_named_everywhere(workspace: Path, generated: Generated) -> None:
+def test_constraints_over_the_budget_are_left_out_and_named_everywhere(
+    workspace: Path, generated: Generated, capsys: pytest.CaptureFixture[str]
+) -> None:
     record = generated("target=mla_decode_fp8", "state=1", "policy.constraint_tokens=300")
     assert record["left_out"]
     assert record["constraint_tokens"] <= 300
+    with log(workspace) as found:
+        asked = found.iteration(record["iteration_id"])[0].event
+        assert isinstance(asked, GenerationRequested)
+        assert json.loads(found.text(asked.selection))["left_out"] == record["left_out"]
+    capsys.readouterr()
+    assert kernelgen("generate", "target=mla_decode_fp8", "state=1", "policy.constraint_tokens=300") == 0
+    told = capsys.readouterr().out
+    assert all(constraint in told for constraint in record["left_out"])
     header = read_header(Path(record["files"][0]).read_text())
     assert set(header["constraints left out"]) == set(record["left_out"])
 
@@ -141,10 +151,11 @@ def test_an_imported_champion_is_the_one_to_beat(workspace: Path, generated: Gen
 
 
 def test_the_state_vector_is_followed_after_failures(workspace: Path, generated: Generated) -> None:
-    for _ in range(3):
-        generated("target=mla_decode_fp8", "state=0", "lm=recorded", code=1)  # a model that did not answer
-    assert generated("target=mla_decode_fp8")["state"] == 0
-    for _ in range(3):
-        generated("target=mla_decode_fp8", "state=2", code=1)  # no play: says nothing about state 0
-    assert generated("target=mla_decode_fp8")["state"] == 0
-    assert kernelgen("status") == 0
+    one_failure = "policy.failures_before_advancing=1"
+    generated("target=mla_decode_fp8", "state=0", "lm=recorded", code=1)  # a model that did not answer
+    generated("target=mla_decode_fp8", "state=2", code=1)  # no play there: says nothing about state 0
+    assert generated("target=mla_decode_fp8", one_failure)["state"] == 0
+    with EventLog.open(workspace / "events.db") as found:
+        place = {"target": "mla_decode_fp8", "hardware": "h200", "iteration_id": "g1", "state": 0}
+        found.append(GenerationFailed(**place, cause="no_play", reason="nothing left to try"))
+    assert generated("target=mla_decode_fp8", one_failure)["state"] == 1

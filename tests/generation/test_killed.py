@@ -114,3 +114,22 @@ def test_a_running_generation_is_left_alone_by_the_recovery_of_another(workspace
     assert slow.returncode == 0
     assert Path(json.loads(out)["files"][0]).exists()
     assert "generation_failed" not in kinds(workspace)
+
+
+def test_a_recovered_candidate_goes_where_its_request_said(workspace: Path, generated: Generated) -> None:
+    script = workspace / "killer.py"
+    script.write_text(KILLER.replace('"state=1"]', '"state=1", "out=wanted"]'))
+    subprocess.run([sys.executable, str(script), "after append", "2"], cwd=workspace, check=False)
+    generated("target=moe_dispatch_384expert", "state=1", "out=other")
+    assert len(list((workspace / "wanted/scripts/kernels/mla_decode_fp8").glob("g*.py"))) == 1
+    assert not (workspace / "other/scripts/kernels/mla_decode_fp8").exists()
+
+
+def test_a_folder_that_cannot_be_written_fails_that_run_and_holds_up_no_other(
+    workspace: Path, generated: Generated
+) -> None:
+    (workspace / "file").write_text("")
+    record = generated("target=mla_decode_fp8", "state=1", "out=file", code=2)
+    assert "kernelgen log show g" in record["message"]
+    assert generated("target=mla_decode_fp8", "state=1")["files"]
+    assert kernelgen("replay", "--all") == 0

@@ -228,7 +228,10 @@ def test_without_packages_it_says_what_to_install_and_ends_with_2(candidate) -> 
     ("change", "sentence"),
     [
         (("KERNELGEN_ARCH = 90\n", ""), "declares no KERNELGEN_ARCH"),
-        (("KERNELGEN_ARCH = 90\n", "KERNELGEN_ARCH = 90\nKERNELGEN_ARCH = 80\n"), "KERNELGEN_ARCH is assigned a second time"),
+        (
+            ("KERNELGEN_ARCH = 90\n", "KERNELGEN_ARCH = 90\nKERNELGEN_ARCH = 80\n"),
+            "KERNELGEN_ARCH is assigned a second time",
+        ),
         (("KERNELGEN_ARCH = 90\n", "KERNELGEN_ARCH = 'sm_90'\n"), "it needs a compute capability"),
         (("KERNELGEN_ARCH = 90\n", "KERNELGEN_ARCH = int(90)\n"), "KERNELGEN_ARCH must be a literal"),
         (("KERNELGEN_ARCH = 90\n", "KERNELGEN_ARCH = = 90\n"), "is not Python"),

@@ -2,7 +2,7 @@
 
 It proves the path, not the model's quality. Left alone it writes no kernel: its reply is logged, refused with a reason
 and asked for again. Held to the reply's form by a grammar, its words then arrive in a candidate. One prompt is read for
-both, since that takes half a minute on two idle cores, and minutes on busy ones.
+both, since reading it takes minutes on busy cores.
 """
 
 from __future__ import annotations

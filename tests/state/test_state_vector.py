@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
+
+import pytest
 
 from kernelgen.config import Policy
 from kernelgen.events import CandidateGenerated, Event, GenerationFailed, RegionFrozen, RegionUnfrozen, VerdictReached
@@ -74,9 +76,17 @@ def test_an_unreached_level_is_not_a_failure() -> None:
     assert (found.failures, found.attempts[0].outcome) == ({}, "candidate")
 
 
-def test_a_model_that_did_not_answer_and_a_kill_say_nothing_about_the_approach() -> None:
-    found = where(*(failure(f"g{n}", 0, cause) for n, cause in enumerate(["model_error", "interrupted"] * 3)))
-    assert (found.state, found.attempts_total) == (0, 0)
+@pytest.mark.parametrize("cause", get_args(GenerationFailed.model_fields["cause"].annotation))
+def test_only_what_says_something_about_the_approach_counts_as_a_failure(cause: str) -> None:
+    counts = cause in ("no_play", "unusable_reply", "empty_reply")
+    found = where(failure("a", 0, cause), failure("b", 0, cause))
+    assert (found.state, found.attempts_total) == ((1, 2) if counts else (0, 0))
+
+
+def test_a_candidate_judged_twice_fails_once_and_one_that_passes_later_does_not_fail() -> None:
+    failing, passing = verdict("a", 0, ("L1", "failed")), verdict("a", 0, ("L1", "passed"), highest="L1")
+    assert where(candidate("a", 0), failing, failing).failures == {"0": 1}
+    assert where(candidate("a", 0), failing, passing).failures == {}
 
 
 def test_a_regression_counts_as_a_failure_told_as_no_gain() -> None:

@@ -1,6 +1,7 @@
 """The two expert targets refuse cheaper formats and half-done layers, accept honest bf16, and count the known costs."""
 
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from kernelgen.errors import ConfigError
 from kernelgen.targets import moe_fp8_block, moe_w4a16_g32
+from kernelgen.targets.code import FUNCTIONS, load_code
 from kernelgen.targets.experts import experts_hit, tokens_hit
 from kernelgen.targets.fp8_groups import quantise_groups
 
@@ -296,6 +298,15 @@ def test_expected_bytes_are_the_mean_of_counted_ones(name: str) -> None:
     draws = [target.make_ids(3, 12, 4, "plain", torch.Generator().manual_seed(seed)) for seed in range(400)]
     counted = sum(target.bytes_of(inputs | {"ids": ids}) for ids in draws) / len(draws)
     assert counted == pytest.approx(target.bytes_moved(dims), rel=0.03)
+
+
+def test_counting_bytes_of_inputs_is_optional_and_checked(tmp_path: Path) -> None:
+    assert load_code("kernelgen.targets.moe_w4a16_g32").bytes_of is moe_w4a16_g32.bytes_of
+    assert load_code("kernelgen.targets.moe_gate_k26").bytes_of is None
+    source = "".join(f"def {name}({', '.join(given)}): ...\n" for name, given in FUNCTIONS.items())
+    (tmp_path / "mine.py").write_text(source + "def bytes_of(): ...\n")
+    with pytest.raises(ConfigError, match=r"bytes_of must be callable as bytes_of\(inputs\)"):
+        load_code("mine.py", tmp_path)
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -252,8 +252,13 @@ def parts(**changes: Any) -> Parts:
     """Two parts and a composed reference."""
     values = {
         "champions": (
-            Part(target=TARGET, champion="naive", source=CHAMPION_SOURCE),
-            Part(target="mla_decode_fp8", champion="naive", source="def mla_decode_fp8():\n    return ()\n"),
+            Part(target=TARGET, champion="naive", language="python", source=CHAMPION_SOURCE),
+            Part(
+                target="mla_decode_fp8",
+                champion="naive",
+                language="python",
+                source="def mla_decode_fp8():\n    return ()\n",
+            ),
         ),
         "reference": "def reference(**inputs):\n    return ()\n",
     }

@@ -89,7 +89,7 @@ def parse(argv: Sequence[str], grammar: Grammar) -> Arguments:
         token = rest.pop(0)
         if token.startswith("-"):
             _flag(token, rest, grammar, arguments)
-        elif _is_pair(token):
+        elif _is_pair(token, grammar):
             _pair(token, grammar, arguments)
         else:
             arguments.words.append(token)
@@ -106,10 +106,17 @@ def _noun(rest: list[str], grammar: Grammar, command: str) -> str:
     raise BadInput(f"kernelgen {command} has no '{rest[0]}'{nearest(rest[0], grammar.nouns)}")
 
 
-def _is_pair(token: str) -> bool:
+def _is_pair(token: str, grammar: Grammar) -> bool:
     """Whether a word is `key=value`; a sentence with an equals sign, and a file so named, are not."""
-    key, given, _ = token.partition("=")
-    return bool(given) and not any(c.isspace() for c in key) and not _is_file(token)
+    key, given, value = token.partition("=")
+    if not given or _is_file(token) or any(c.isspace() for c in key):
+        return False
+    is_known = key in grammar.keys or key in PLACES or _group(key) in grammar.groups
+    return is_known or not any(c.isspace() for c in value)
+
+
+def _group(key: str) -> str:
+    return key.lstrip("+~").split(".")[0]
 
 
 def _is_file(token: str) -> bool:
@@ -139,8 +146,7 @@ def _flag(token: str, rest: list[str], grammar: Grammar, arguments: Arguments) -
 
 def _pair(token: str, grammar: Grammar, arguments: Arguments) -> None:
     key, _, value = token.partition("=")
-    group = key.lstrip("+~").split(".")[0]
-    if group in grammar.groups:
+    if _group(key) in grammar.groups:
         arguments.overrides.append(token)
     elif key in grammar.keys or key in PLACES:
         arguments.keys[key] = value

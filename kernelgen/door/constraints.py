@@ -82,7 +82,7 @@ def _list(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> N
 
 def _show(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
     book = reconcile(file, rows)
-    constraint = book.get(arguments.word("a constraint's ID", "kernelgen constraints show h200_shared_bytes"))
+    constraint = book.get(arguments.word("a constraint's ID", "kernelgen constraints show h200_waves"))
     retraction = book.retraction(constraint.id)
     lines = [f"{bold(constraint.id)} ({constraint.severity}): {constraint.statement}"]
     facts = {
@@ -125,7 +125,7 @@ def _add(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> No
 
 
 def _retract(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
-    example = "kernelgen constraints retract c2026 --why 'fixed in Triton 3.7'"
+    example = "kernelgen constraints retract h200_waves --why 'fixed in Triton 3.7'"
     name = arguments.word("a constraint's ID", example)
     why = arguments.flags.get("--why", "").strip()
     if not why:
@@ -163,6 +163,13 @@ def _policy(arguments: Arguments) -> Policy:
 
 
 def _scope(arguments: Arguments) -> Scope:
+    from kernelgen.door.compose import catalog
+
+    choices = catalog(arguments.config_dirs)
+    for group in ("target", "hardware"):
+        name = choice(arguments, group)
+        if name is not None:
+            choices.locate(group, name)  # a scope that names nothing would never hold
     state = choice(arguments, "state")
     number = None if state is None else whole_number(state)
     data = {

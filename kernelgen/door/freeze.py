@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from kernelgen.door.arguments import Grammar, parse
 from kernelgen.door.console import emit
-from kernelgen.door.regions import hardware_of
+from kernelgen.door.regions import choice, hardware_of
 from kernelgen.errors import BadInput
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import RegionFrozen, RegionUnfrozen
 from kernelgen.generation import region
 
-GRAMMAR = Grammar(groups=("hardware",), values=("--why",))
+GRAMMAR = Grammar(groups=("target", "hardware"), values=("--why",))
 
 
 def run(argv: Sequence[str]) -> int:
@@ -20,7 +20,7 @@ def run(argv: Sequence[str]) -> int:
     arguments = parse(argv, GRAMMAR)
     freezing = arguments.command == "freeze"
     example = f"kernelgen {arguments.command} mla_decode_fp8 --why 'at 96% of its floor'"
-    name = arguments.word("a target", example)
+    name = choice(arguments, "target") or arguments.word("a target", example)
     why = arguments.flags.get("--why", "").strip()
     if not why:
         raise BadInput(f"kernelgen {arguments.command} needs --why with the reason, as in `{example}`.")

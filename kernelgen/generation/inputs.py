@@ -46,7 +46,7 @@ def read_pull_request(path: Path) -> PullRequest:
     if not PR_NUMBER.fullmatch(fields["Number"]):
         raise BadInput(f"The diff file {path} has Number: {fields['Number']!r}, which is not a number: {PR_FORM}.")
     diff = "\n".join(text.lstrip().splitlines()[len(PR_KEYS) :]).strip("\n") + "\n"
-    if not any(line.startswith(("+", "-")) for line in diff.splitlines()):
+    if not any(line.startswith(("+", "-")) and line[:3] not in ("+++", "---") for line in diff.splitlines()):
         raise BadInput(f"The diff file {path} has no changed line: {PR_FORM}.")
     return PullRequest(
         repository=fields["Repository"], number=int(fields["Number"]), licence=fields["Licence"], diff=diff
@@ -69,5 +69,5 @@ def read_parts(path: Path, champion_of: ChampionOf) -> Parts:
         champion = champion_of(str(name))
         if champion is None or champion.origin != "promoted":
             raise Refused(f"State 5 combines promoted champions, and {name} has none yet; promote one first.")
-        parts.append(Part(target=str(name), champion=champion.id, source=champion.source))
+        parts.append(Part(target=str(name), champion=champion.id, language=champion.language, source=champion.source))
     return Parts(champions=tuple(parts), reference=read_text(path.parent / reference, "composed reference"))

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -52,7 +53,7 @@ class Play:
     source: str
     """Its Python, AUTOTUNE_CONFIGS included."""
 
-    @property
+    @cached_property
     def configs(self) -> dict[str, list[AutotuneConfig]]:
         """Its configurations by kernel."""
         return table_of(self.source)

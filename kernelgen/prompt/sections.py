@@ -163,7 +163,7 @@ def _further_inputs(pr: PullRequest | None, parts: Parts | None) -> str:
         ]
     if parts is not None:
         for part in parts.champions:
-            lines += [f"Part: {one_line(part.target)}, champion {part.champion}", fenced(part.source, "python")]
+            lines += [f"Part: {one_line(part.target)}, champion {part.champion}", fenced(part.source, part.language)]
         lines += ["Composed reference:", fenced(parts.reference, "python"), ""]
     return "\n".join(lines)
 

@@ -51,6 +51,8 @@ class Part(Frozen):
     """Its target."""
     champion: Id
     """Its id."""
+    language: Language
+    """Of its source."""
     source: str
     """Its source."""
 

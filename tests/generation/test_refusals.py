@@ -32,7 +32,7 @@ def test_the_region_is_frozen_until_it_is_unfrozen(workspace: Path, generated: G
     assert kernelgen("freeze", "mla_decode_fp8", "--why", "at 96% of its floor") == 0
     refusal(generated(MLA, code=2), "frozen", "at 96% of its floor", "kernelgen unfreeze mla_decode_fp8")
     assert generated()["target"] == "moe_dispatch_384expert"
-    assert kernelgen("unfreeze", "mla_decode_fp8", "--why", "new driver") == 0
+    assert kernelgen("unfreeze", "target=mla_decode_fp8", "--why", "new driver") == 0
     assert generated(MLA)["target"] == "mla_decode_fp8"
 
 

@@ -83,7 +83,7 @@ def request(writer: str, number: int) -> Sample:
         config=digest_text(SHARED[6]),
         overrides=("target=moe_dispatch_384expert", "state=1"),
         constraint_set=digest_text(SHARED[7]),
-        selection_digest=digest_text(SHARED[8]),
+        selection=digest_text(SHARED[8]),
         ask={name: digest_text(text) for name, text in zip(names, SHARED, strict=False)}
         | {"position": digest_text(position)},
         program=digest_text(SHARED[9]),
@@ -91,6 +91,7 @@ def request(writer: str, number: int) -> Sample:
         model="playbook",
         parameters="{}",
         versions='{"dspy":"3.4.1","kernelgen":"0.1.0","python":"3.11.7"}',
+        out="/out",
     )
     return event, [*SHARED, position, messages]
 

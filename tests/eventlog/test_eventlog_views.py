@@ -43,13 +43,14 @@ def requested(iteration_id: str) -> GenerationRequested:
         config=text,
         overrides=("target=moe",),
         constraint_set=text,
-        selection_digest=text,
+        selection=text,
         ask={"profile": text, "champion": text},
         program=text,
         messages=text,
         model="scripted",
         parameters="{}",
         versions="{}",
+        out="/out",
     )
 
 

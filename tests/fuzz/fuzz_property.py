@@ -72,8 +72,12 @@ def _refusal(door: Door, case: Any, folder: Path) -> KernelgenError | None:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every file with its bytes, every folder with None."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+    """Every file with its bytes, every folder with None; what SQLite keeps beside a damaged database is its own."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+        if not path.name.endswith(("-wal", "-shm"))
+    }
 
 
 @contextmanager

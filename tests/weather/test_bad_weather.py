@@ -110,7 +110,7 @@ def test_a_read_only_folder_can_be_read_and_refuses_to_be_written_in_one_sentenc
         b"comma,colon:{brace}[bracket]$(x)${y}%20?#",
         "größe共有".encode(),
         b"latin-1 \xe9\xff",
-        b"deep/" + b"/".join([b"d" * 100] * 20),
+        b"deep/" + b"/".join([b"d" * 50] * 4),
     ],
 )
 def test_a_whole_generation_works_under_an_odd_path(seeded: Path, tmp_path: Path, name: bytes) -> None:
@@ -120,6 +120,11 @@ def test_a_whole_generation_works_under_an_odd_path(seeded: Path, tmp_path: Path
     assert Path(json.loads(done.stdout)["files"][0]).exists()
     verifies(folder)
     assert run(folder, "replay", "--all").returncode == 0
+
+
+def test_a_path_longer_than_sqlite_takes_is_a_sentence(seeded: Path, tmp_path: Path) -> None:
+    folder = copied(seeded, tmp_path / "/".join(["d" * 100] * 20))
+    one_sentence(run(folder, *GENERATE), "events.db")
 
 
 @pytest.mark.parametrize(

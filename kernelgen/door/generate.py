@@ -175,6 +175,6 @@ def _sweep(overrides: Sequence[str], folders: Sequence[Path], *, as_json: bool) 
         main = hydra.main(
             version_base=compose.HYDRA_VERSION_BASE, config_path=str(shipped_conf()), config_name=compose.CONFIG_NAME
         )(job)
-        with compose.one_sentence():
+        with compose.one_sentence(), compose.choices_checked(compose.catalog(folders)):
             main()
         return 1 if any(Path(scratch).glob(f"{FAILED}*")) else 0

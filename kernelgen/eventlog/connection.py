@@ -9,6 +9,7 @@ HarnessError. A connection belongs to the thread and the process that opened it.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,11 +117,27 @@ def snapshot(db: Database) -> Iterator[None]:
         db.rollback()
 
 
-def _database(path: Path, parameters: str) -> Database:
-    from sqlite_utils import Database  # loads numpy where it is installed: only for who opens a log
+def database_class() -> type[Database]:
+    """sqlite-utils' Database, loaded without numpy.
 
+    sqlite-utils loads numpy where it is installed, for column types that no log has; that is a fifth of a second of
+    every command. A numpy that is loaded already stays.
+    """
+    absent = "numpy" not in sys.modules
+    if absent:
+        sys.modules["numpy"] = None  # type: ignore[assignment]  # what Python reads as "not to be found"
+    try:
+        from sqlite_utils import Database
+    finally:
+        if absent:
+            del sys.modules["numpy"]
+    found: type[Database] = Database
+    return found
+
+
+def _database(path: Path, parameters: str) -> Database:
     uri = f"{path.absolute().as_uri()}?{parameters}"
-    return Database(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT_S), execute_plugins=False)
+    return database_class()(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT_S), execute_plugins=False)
 
 
 def _only_lacks_shared_memory(path: Path, error: sqlite3.Error) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelgen.errors import LogError
-from kernelgen.eventlog.connection import transaction
+from kernelgen.eventlog.connection import database_class, transaction
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -82,9 +82,7 @@ def _pragma(db: Database, name: str) -> int:
 
 def _pristine() -> dict[tuple[str, str], str]:
     """What `_objects` gives for a new log."""
-    from sqlite_utils import Database
-
-    db = Database(memory=True, execute_plugins=False)
+    db = database_class()(memory=True, execute_plugins=False)
     try:
         _apply(db, 0)
         return _objects(db)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import ValidationError
 
@@ -18,6 +19,8 @@ from kernelgen.records import AutotuneConfig
 
 TABLE = "AUTOTUNE_CONFIGS"
 OPTIONS = ("num_warps", "num_stages")
+PARSED_KEPT = 32
+"""Sources whose parse is kept: the jobs of a sweep ask for the same champion again."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Champion:
     """Names looked up by text anywhere, as a grid does in `meta["BLOCK"]`."""
 
 
+@lru_cache(maxsize=PARSED_KEPT)
 def parse(source: str) -> Champion:
     """Raises NoPlay where the source is no Python, or launches no Triton kernel."""
     whole = _tree(source)

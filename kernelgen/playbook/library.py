@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -63,6 +63,7 @@ class Play:
         return ({}, *self.description.variations)
 
 
+@cache
 def plays(target: str) -> list[Play]:
     """The plays of a target, in their order; empty where there are none."""
     folder = files("kernelgen.playbook").joinpath("plays", target)

@@ -36,7 +36,7 @@ run kernelgen generate -m target=moe_dispatch_384expert,mla_decode_fp8 state=0,1
 
 say "Run each candidate's own check, as far as this machine allows"
 for candidate in scripts/kernels/*/g*.py; do
-    run python "$candidate" --timeout 240
+    run python "$candidate" --timeout 120
 done
 
 say "Replay every generation from the log alone, and verify the log"

@@ -65,17 +65,19 @@ class ShapeSets(Frozen):
     """Timed, and what profiles are taken at."""
     heldout: dict[Name, dict[Name, int]]
     """Only for L4."""
+    edge: dict[Name, dict[Name, int]] = {}
+    """Odd and boundary sizes, small enough for a CPU: for L2."""
 
     def find(self, name: str) -> dict[str, int] | None:
         """The dimensions of the named shape in any set, or None."""
-        for group in (self.tune, self.smoke, self.heldout):
+        for group in (self.tune, self.smoke, self.heldout, self.edge):
             if name in group:
                 return group[name]
         return None
 
     def names(self) -> list[str]:
         """All shape names, tune first."""
-        return [*self.tune, *self.smoke, *self.heldout]
+        return [*self.tune, *self.smoke, *self.heldout, *self.edge]
 
 
 class Target(Frozen):
@@ -105,6 +107,12 @@ class Target(Frozen):
     """The tune shape that stands for one decode step: `headroom` counts at it."""
     input_kinds: tuple[Name, ...]
     """Input makers, such as plain, skewed, ragged, stressed."""
+    exact_kinds: tuple[Name, ...] = ()
+    """Those of them whose right answer has no rounding at all, such as small integers."""
+    deterministic: bool = True
+    """Whether two runs on the same inputs must agree bit for bit."""
+    instructions: tuple[str, ...] = ()
+    """Machine instructions of which an honest kernel has at least one, such as `QGMMA`; empty for no demand."""
     tolerance: dict[Name, Tolerance]
     """By output name."""
     calls_per_step: int = Field(gt=0)
@@ -246,6 +254,18 @@ class Policy(Frozen):
     """Past attempts told in [STATE VECTOR], the latest first."""
     minimum_effect: float = Field(gt=0, lt=1)
     """Smallest relative speedup that counts as one."""
+    adopt_proposals: bool = True
+    """Whether what a failure teaches becomes a constraint at once, or waits for `kernelgen constraints adopt`."""
+    recurs_after: int = Field(default=2, gt=0)
+    """Equal L2 failures of a region after which they become a soft constraint."""
+    level_timeout_s: float = Field(default=600, gt=0)
+    """Longest time one level of the ladder may take for one candidate."""
+    allow: tuple[str, ...] = ()
+    """Checks of L0 that are not made, by id, such as `policy.similar`."""
+    deny: tuple[str, ...] = ()
+    """Further names no candidate may use, such as `torch.compile` or `mylib`."""
+    similarity: float = Field(default=0.9, gt=0, le=1)
+    """Share of a candidate's tokens in common with a known kernel from which it is suspect."""
 
 
 class LmConfig(Frozen):

@@ -203,16 +203,48 @@ class CandidateGenerated(EventBase):
 
 
 class VerdictReached(EventBase):
-    """A candidate was judged."""
+    """A candidate was judged; appended before anything is derived from it."""
 
+    stored: ClassVar[tuple[str, ...]] = ("source", "details")
     kind: Literal["verdict_reached"] = "verdict_reached"
     iteration_id: Id
+    """The generation, or an id of its own for a file that kernelgen did not generate."""
     target: str
     hardware: str
-    state: int
+    state: int | None
+    """None for a file that kernelgen did not generate."""
     verdict: Verdict
     highest: Level | None
     """Highest level passed."""
+    origin: Literal["generated", "file"] = "generated"
+    """Whether a generation of this log wrote it."""
+    source: Digest | None = None
+    """Of the text that was judged: the model's part alone."""
+    details: dict[str, Digest] = {}
+    """Figures of each level, canonical JSON, by the level's name."""
+    machine: str = "{}"
+    """Canonical JSON: what machine judged, its versions, and what contained the candidate."""
+
+
+class VerdictRetracted(EventBase):
+    """A verdict proved wrong: what came from it is withdrawn too."""
+
+    kind: Literal["verdict_retracted"] = "verdict_retracted"
+    verdict: Id
+    """Id of the verdict's event."""
+    iteration_id: Id
+    target: str
+    hardware: str
+    why: str
+
+
+class ConstraintProposed(EventBase):
+    """A failure suggests a constraint that waits for a person; adopting it adds the line."""
+
+    kind: Literal["constraint_proposed"] = "constraint_proposed"
+    constraint: Constraint
+    fingerprint: Digest
+    """Of its cause: the same cause is proposed once."""
 
 
 Event = Annotated[
@@ -227,7 +259,9 @@ Event = Annotated[
     | ReplyReceived
     | GenerationFailed
     | CandidateGenerated
-    | VerdictReached,
+    | VerdictReached
+    | VerdictRetracted
+    | ConstraintProposed,
     Field(discriminator="kind"),
 ]
 
@@ -241,5 +275,5 @@ def stored_texts(event: Event) -> tuple[str, ...]:
     found: list[str] = []
     for name in event.stored:
         value = getattr(event, name)
-        found.extend(value.values() if isinstance(value, dict) else [value])
+        found.extend(value.values() if isinstance(value, dict) else [value] if value is not None else [])
     return tuple(found)

@@ -1,7 +1,7 @@
 """The state vector: a fold over the events of one target on one hardware.
 
 It stands at the lowest state that has not used up its failures. A failure is a generation without a candidate (the
-playbook had none, or no reply could be used) or a verdict with a failed level, counted once a generation however often
+playbook had none, or no reply could be used) or a verdict with a failed or suspect level, counted once a generation however often
 it is judged; whatever else kept a model from answering, and a run that was killed, say nothing about the approach and
 count as nothing. What a promotion does is the policy's choice.
 """
@@ -76,18 +76,18 @@ def _attempt(event: Event, known: dict[str, Attempt]) -> Attempt | None:
         )
     if isinstance(event, GenerationFailed) and event.cause in _OF_THE_APPROACH:
         return Attempt(iteration_id=event.iteration_id, state=event.state, outcome="failed", reason=event.reason)
-    if isinstance(event, VerdictReached):
-        return _judged(event, known.get(event.iteration_id))
+    if isinstance(event, VerdictReached) and event.state is not None:
+        return _judged(event, event.state, known.get(event.iteration_id))
     return None
 
 
-def _judged(event: VerdictReached, before: Attempt | None) -> Attempt | None:
-    failed = event.verdict.failed()
+def _judged(event: VerdictReached, state: int, before: Attempt | None) -> Attempt:
+    failed = event.verdict.refused()
     configs = before.configs if before else ""
     if failed is not None:
         return Attempt(
             iteration_id=event.iteration_id,
-            state=event.state,
+            state=state,
             outcome="no_gain" if failed.level in ("L3", "L4") else "failed",
             reason=failed.reason,
             level=failed.level,
@@ -97,7 +97,7 @@ def _judged(event: VerdictReached, before: Attempt | None) -> Attempt | None:
     reason = before.reason if before else ""
     return Attempt(
         iteration_id=event.iteration_id,
-        state=event.state,
+        state=state,
         outcome="promoted" if promoted else "candidate",
         reason=reason,
         level=event.highest,

@@ -25,7 +25,7 @@ from kernelgen.records.base import Bottleneck, Digest, Id, Language, Level, dige
 from kernelgen.records.constraints import Constraint, Evidence, Retraction, Scope, SelectedConstraint, Selection
 from kernelgen.records.profiles import Launch, LimitingFactor, Profile
 from kernelgen.records.regions import Attempt, Champion, Measured, Position
-from kernelgen.records.verdicts import LevelResult, Verdict
+from kernelgen.records.verdicts import Finding, LevelResult, Verdict
 
 __all__ = [
     "Answer",
@@ -39,6 +39,7 @@ __all__ = [
     "Demonstration",
     "Digest",
     "Evidence",
+    "Finding",
     "HardwareBrief",
     "Id",
     "KernelSource",

@@ -65,7 +65,7 @@ class ShapeSets(Frozen):
     """Timed, and what profiles are taken at."""
     heldout: dict[Name, dict[Name, int]]
     """Only for L4."""
-    edge: dict[Name, dict[Name, int]] = {}
+    edge: dict[Name, dict[Name, int]] = Field(default_factory=dict)
     """Odd and boundary sizes, small enough for a CPU: for L2."""
 
     def find(self, name: str) -> dict[str, int] | None:

@@ -220,7 +220,7 @@ class VerdictReached(EventBase):
     """Whether a generation of this log wrote it."""
     source: Digest | None = None
     """Of the text that was judged: the model's part alone."""
-    details: dict[str, Digest] = {}
+    details: dict[str, Digest] = Field(default_factory=dict)
     """Figures of each level, canonical JSON, by the level's name."""
     machine: str = "{}"
     """Canonical JSON: what machine judged, its versions, and what contained the candidate."""

@@ -1,9 +1,9 @@
 """The state vector: a fold over the events of one target on one hardware.
 
 It stands at the lowest state that has not used up its failures. A failure is a generation without a candidate (the
-playbook had none, or no reply could be used) or a verdict with a failed or suspect level, counted once a generation however often
-it is judged; whatever else kept a model from answering, and a run that was killed, say nothing about the approach and
-count as nothing. What a promotion does is the policy's choice.
+playbook had none, or no reply could be used) or a verdict with a failed or suspect level, counted once a generation
+however often it is judged; whatever else kept a model from answering, and a run that was killed, say nothing about the
+approach and count as nothing. What a promotion does is the policy's choice.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from kernelgen.config import Frozen
 from kernelgen.records.asks import Ask
@@ -22,7 +22,7 @@ class Finding(Frozen):
     """The decisive lines, uncut."""
     line: int | None = None
     """Line of the judged source, where it has one."""
-    facts: dict[str, bool | int | float | str] = {}
+    facts: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """What a rule can be made of, keys as in `kernelgen.constraints.rules.FACTS`, `block.NAME` for a constexpr."""
 
 
@@ -39,7 +39,7 @@ class LevelResult(Frozen):
     """What was wrong, the decisive one first."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside."""
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
     """What it depends on: compilers and their versions, the GPU, what contained the candidate."""
     seconds: float = 0.0
     """Wall time."""

@@ -127,8 +127,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
     try:
         data = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, UnicodeDecodeError, YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{path} cannot be read as yaml: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError, YAMLError, OmegaConfBaseException, RecursionError) as error:
+        raise ConfigError(_unreadable(path, error)) from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values at its top level.")
     return {str(key): value for key, value in data.items()}
@@ -143,11 +143,16 @@ def plain_yaml(path: Path) -> dict[str, Any]:
 
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} cannot be read as yaml: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(_unreadable(path, error)) from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values at its top level.")
     return {str(key): value for key, value in data.items()}
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    why = "it is nested too deep" if isinstance(error, RecursionError) else " ".join(str(error).split())
+    return f"{path} cannot be read as yaml: {why}"
 
 
 def validated(noun: type[Noun], data: Any, place: str) -> Noun:

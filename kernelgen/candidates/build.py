@@ -49,7 +49,7 @@ def build(
             CandidateFile(path=f"{stem}_test.py", text=f"{title}\n{_text('door')}\n{constants}\n\n{test}"),
         ]
     test = _filled("test_python", entry_point=reply.kernel.entry_point)
-    table = f"\n{_table(reply.autotune)}" if reply.autotune else ""
+    table = f"\n{table_text(reply.autotune)}" if reply.autotune else ""
     return [CandidateFile(path=path, text=f"{about}\n{_text('door')}{table}\n{part}\n{constants}\n\n{test}")]
 
 
@@ -57,7 +57,8 @@ def _model_part(kernel: KernelSource) -> str:
     return f"{markers.begin(kernel.language)}{kernel.code}{markers.end(kernel.language)}"
 
 
-def _table(autotune: dict[str, tuple[AutotuneConfig, ...]]) -> str:
+def table_text(autotune: dict[str, tuple[AutotuneConfig, ...]]) -> str:
+    """The lines that define the table of configurations, their import included."""
     lines = ["import triton\n", "\n", f"{TABLE}: dict[str, list[triton.Config]] = {{\n"]
     for kernel, configs in autotune.items():
         lines.append(f"    {kernel!r}: [\n")

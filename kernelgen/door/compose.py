@@ -174,6 +174,8 @@ def one_sentence() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(explain(error)) from error
+    except RecursionError as error:
+        raise ConfigError("A config or an override is nested too deep to be read.") from error
 
 
 def explain(error: BaseException) -> str:

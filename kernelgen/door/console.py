@@ -32,6 +32,11 @@ def warn(text: str) -> str:
     return coloured(text, _YELLOW)
 
 
+def coloured_outcome(outcome: str) -> str:
+    """An outcome of the ladder in its colour."""
+    return {"passed": good, "failed": bad, "suspect": bad}.get(outcome, warn)(outcome)
+
+
 def bold(text: str) -> str:
     """For headings."""
     return coloured(text, _BOLD)

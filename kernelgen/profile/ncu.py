@@ -9,6 +9,7 @@ mend; a file cut exactly between two launches cannot be told from a whole one.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,6 +180,9 @@ def _rows(path: Path, *, wide: bool) -> Iterator[tuple[int, list[str]]]:
         raise ProfileError(f"{shown(path)} holds no ncu table; {_EXPORT}")
     number, line, header = start
     quoted = line.startswith('"')
+    twice = next((name for name, count in Counter(header).items() if count > 1), None)
+    if twice is not None:
+        raise ProfileError(f"{shown(path)}:{number}: the header has the column {twice!r} twice; {_EXPORT}")
     yield number, header
     least = len(header) if wide else header.index(_VALUE) + 1  # a details row without a rule stops short of the header
     for number, line in text:

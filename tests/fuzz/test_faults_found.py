@@ -109,3 +109,30 @@ def test_a_kernel_nested_too_deep_is_refused(filled: Path, capsys: pytest.Captur
     kernel.write_text("x = " + "-" * 100_000 + "1\n")
     assert cli.main(["champion", "import", str(kernel), "target=mla_decode_fp8"]) == 2
     assert "does not parse" in capsys.readouterr().err
+
+
+def test_a_profile_whose_header_names_a_column_twice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    header = '"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Metric Name"\n'
+    row = '"0","k","Speed","DRAM Frequency","Ghz","3.20"\n'
+    (tmp_path / "p.csv").write_text(header + row)
+    assert cli.main(["profile", "import", "p.csv", "target=mla_decode_fp8", "shape=b64_s4096_h64"]) == 2
+    assert "'Metric Name' twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["[" * 3000, "a: " + "[" * 3000 + "]" * 3000])
+def test_yaml_nested_too_deep_is_refused_in_a_sentence(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts.yaml").write_text(text)
+    with pytest.raises(BadInput, match="nested too deep"):
+        read_parts(tmp_path / "parts.yaml", lambda target: None)
+    folder = tmp_path / "mine" / "target"
+    folder.mkdir(parents=True)
+    (folder / "deep.yaml").write_text(text)
+    assert cli.main(["generate", "target=deep", "--config-dir", "mine"]) == 2
+    assert cli.main(["target", "list", "--config-dir", "mine"]) == 2
+    assert capsys.readouterr().err.count("\n") == 2

@@ -348,6 +348,8 @@ class GenerateConfig(Frozen):
     """State 5: the parts file."""
     n: int = Field(default=1, ge=1, le=64)
     """Candidates to ask one prompt for, at the same time; each is an iteration of its own."""
+    judge: Literal["none", "L0", "L1", "L2"] = "L2"
+    """How far up the ladder a candidate is taken at once, as far as this machine can tell; none leaves it unjudged."""
     events: str = "events.db"
     """The event log."""
     constraints: str = "constraints.jsonl"

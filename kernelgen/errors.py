@@ -26,9 +26,12 @@ from collections.abc import Iterable
 
 
 class KernelgenError(Exception):
-    """Base of the tree; `exit_code` is what the command line ends with."""
+    """Base of the tree; `exit_code` is what the command line ends with. Line breaks of quoted input become spaces."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().splitlines())
 
 
 class BadInput(KernelgenError):

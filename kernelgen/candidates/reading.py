@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from kernelgen import markers
+from kernelgen import markers, python_source
 from kernelgen.candidates.build import TABLE
 from kernelgen.candidates.header import read_header
 from kernelgen.errors import BadInput
@@ -51,7 +51,7 @@ def _configs(source: str) -> dict[str, tuple[AutotuneConfig, ...]]:
     try:
         tables = [
             node.value
-            for node in ast.parse(source).body
+            for node in python_source.parse(source).body
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == TABLE
         ]
         return {name: tuple(configs) for table in tables for name, configs in map(_kernel, *_items(table))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelgen.errors import BadInput, nearest
@@ -31,6 +31,8 @@ class Grammar:
     """Flags without a value, beside `--json`."""
     values: Collection[str] = ()
     """Flags that take the next word as their value."""
+    only: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Nouns that take a key, group or flag, where not every noun does."""
 
 
 @dataclass
@@ -85,6 +87,7 @@ def parse(argv: Sequence[str], grammar: Grammar) -> Arguments:
     if grammar.nouns:
         arguments.noun = _noun(rest, grammar, arguments.command)
         arguments.command = f"{arguments.command} {arguments.noun}"
+        grammar = _of_noun(grammar, arguments.noun)
     while rest:
         token = rest.pop(0)
         if token.startswith("-"):
@@ -104,6 +107,21 @@ def _noun(rest: list[str], grammar: Grammar, command: str) -> str:
     if not rest:
         raise BadInput(f"kernelgen {command} needs one of: {', '.join(sorted(grammar.nouns))}; see --help.")
     raise BadInput(f"kernelgen {command} has no '{rest[0]}'{nearest(rest[0], grammar.nouns)}")
+
+
+def _of_noun(grammar: Grammar, noun: str) -> Grammar:
+    """The grammar without what this noun does not take."""
+
+    def taken(words: Collection[str]) -> tuple[str, ...]:
+        return tuple(word for word in words if noun in grammar.only.get(word, grammar.nouns))
+
+    return replace(
+        grammar,
+        keys=taken(grammar.keys),
+        groups=taken(grammar.groups),
+        flags=taken(grammar.flags),
+        values=taken(grammar.values),
+    )
 
 
 def _is_pair(token: str, grammar: Grammar) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelgen import python_source
 from kernelgen.door.arguments import Arguments, Grammar, parse
 from kernelgen.door.console import bold, emit, good
 from kernelgen.door.regions import Region, open_to_look, region_of
@@ -18,7 +19,13 @@ from kernelgen.generation.inputs import read_text
 from kernelgen.ids import digest_text, new_id
 from kernelgen.records import Champion, Language, to_text
 
-GRAMMAR = Grammar(nouns=("show", "import"), default_noun="show", groups=("target", "hardware"), flags=("--source",))
+GRAMMAR = Grammar(
+    nouns=("show", "import"),
+    default_noun="show",
+    groups=("target", "hardware"),
+    flags=("--source",),
+    only={"--source": ("show",)},
+)
 LANGUAGES: dict[str, Language] = {".py": "python", ".cu": "cuda"}
 
 
@@ -82,11 +89,9 @@ def _check(path: Path, source: str, language: Language, entry_point: str) -> Non
         defined = re.search(rf"\b{entry_point}\s*\(", source) is not None
     else:
         try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two by deep nesting
-            raise BadInput(
-                f"{path} does not parse: {str(error) or 'it is nested too deep'}; mend it and import again."
-            ) from error
+            tree = python_source.parse(source)
+        except SyntaxError as error:
+            raise BadInput(f"{path} does not parse: {error}; mend it and import again.") from error
         defined = any(isinstance(node, ast.FunctionDef) and node.name == entry_point for node in tree.body)
     if not defined:
         raise BadInput(f"{path} does not define {entry_point}, the target's entry point; name its host function so.")

@@ -6,14 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
 
-def coloured(text: str, code: str) -> str:
-    """The text in a colour where the output is a terminal that wants one, else the text."""
-    wanted = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+def coloured(text: str, code: str, stream: TextIO | None = None) -> str:
+    """The text in a colour where the stream, by default the output, is a terminal that wants one, else the text."""
+    wanted = (stream or sys.stdout).isatty() and "NO_COLOR" not in os.environ
     return f"\x1b[{code}m{text}\x1b[0m" if wanted else text
 
 
@@ -35,6 +35,11 @@ def warn(text: str) -> str:
 def coloured_outcome(outcome: str) -> str:
     """An outcome of the ladder in its colour."""
     return {"passed": good, "failed": bad, "suspect": bad}.get(outcome, warn)(outcome)
+
+
+def complain(text: str) -> None:
+    """Print on standard error what a person should notice beside the result."""
+    print(coloured(text, _YELLOW, sys.stderr), file=sys.stderr)
 
 
 def bold(text: str) -> str:

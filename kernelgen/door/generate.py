@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from kernelgen import lm
 from kernelgen.catalog import Catalog, read_yaml, shipped_conf
 from kernelgen.door import compose
-from kernelgen.door.console import bad, emit, good, warn
+from kernelgen.door.console import bad, complain, emit, good, warn
 from kernelgen.errors import BadInput, KernelgenError
 from kernelgen.eventlog.store import EventLog
 from kernelgen.generation.models import open_model
@@ -83,7 +83,7 @@ def generate(resolved: Resolved, *, as_json: bool) -> int:
     lm.check(resolved.config.lm)  # first of all: a config that holds a credential must not reach the log
     with EventLog.open(place.events) as log:
         for sentence in recover(log):
-            print(warn(f"recovered: {sentence}"), file=sys.stderr)
+            complain(f"recovered: {sentence}")
         prepared = prepare(resolved, log)
         model = open_model(prepared.config.lm, log)
         results = run_all(prepared, log=log, model=model, out=place.out)

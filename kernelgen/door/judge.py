@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from kernelgen.config import Policy
 from kernelgen.constraints.store import ConstraintFile, reconcile
 from kernelgen.door.arguments import Arguments, Grammar, parse, whole_number
-from kernelgen.door.console import Progress, bad, coloured_outcome, emit, good, warn
+from kernelgen.door.console import Progress, bad, coloured_outcome, complain, emit, good, warn
 from kernelgen.door.regions import choice, hardware_of
 from kernelgen.errors import BadInput, KernelgenError
 from kernelgen.eventlog.store import EventLog
@@ -23,9 +22,7 @@ from kernelgen.judging.levels import Servers, Terms, level_named
 from kernelgen.judging.subjects import Judged, Place, find
 from kernelgen.records import LevelResult
 
-GRAMMAR = Grammar(
-    keys=("level", "reference", "containment", "seed", "device"), groups=("target", "hardware", "policy")
-)
+GRAMMAR = Grammar(keys=("level", "reference", "containment", "seed", "device"), groups=("target", "hardware", "policy"))
 CONTAINMENT = {"on": True, "off": False}
 DEVICES = ("cpu", "cuda")
 
@@ -91,7 +88,7 @@ def _policy(arguments: Arguments) -> Policy:
     """The policy named on the command line, by default the shipped one."""
     from kernelgen.door import compose
 
-    overrides = [override for override in arguments.overrides if override.lstrip("+~").split(".")[0].startswith("policy")]
+    overrides = [word for word in arguments.overrides if word.lstrip("+~").partition("=")[0].split(".")[0] == "policy"]
     return compose.compose(overrides, arguments.config_dirs).config.policy
 
 
@@ -146,4 +143,4 @@ def _level(level: LevelResult) -> list[str]:
 
 def tell_error(error: KernelgenError) -> None:
     """Say that a verdict could not be reached, beside what was done."""
-    print(warn(f"not judged: {error}"), file=sys.stderr)
+    complain(f"not judged: {error}")

@@ -22,6 +22,12 @@ GRAMMAR = Grammar(
     default_noun="list",
     keys=("kind", "target", "hardware", "state", "limit", "to"),
     flags=("--texts",),
+    only={
+        **dict.fromkeys(("kind", "target", "hardware", "state"), ("list", "export")),
+        "limit": ("list",),
+        "to": ("export",),
+        "--texts": ("export",),
+    },
 )
 DEFAULT_LIMIT = 20
 

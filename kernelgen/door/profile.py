@@ -23,6 +23,10 @@ GRAMMAR = Grammar(
     default_noun="list",
     keys=("shape", "kernels", "subject"),
     groups=("target", "hardware"),
+    only={
+        **dict.fromkeys(("shape", "kernels", "subject"), ("import",)),
+        **dict.fromkeys(("target", "hardware"), ("list", "import", "show")),
+    },
 )
 EXAMPLE = "kernelgen profile import p.csv target=mla_decode_fp8 shape=b64_s4096_h64"
 LAUNCHES_SHOWN = 30

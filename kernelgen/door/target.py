@@ -15,7 +15,13 @@ from kernelgen.errors import BadInput, ConfigError
 if TYPE_CHECKING:
     from kernelgen.ladder.selftest import Check
 
-GRAMMAR = Grammar(nouns=("list", "show", "check"), default_noun="list", groups=("hardware",), flags=("--all",))
+GRAMMAR = Grammar(
+    nouns=("list", "show", "check"),
+    default_noun="list",
+    groups=("hardware",),
+    flags=("--all",),
+    only={"hardware": ("show", "check"), "--all": ("check",)},
+)
 EXAMPLE = "kernelgen target {} mla_decode_fp8"
 # what a list shows of a target
 LISTED = ("name", "title", "aliases", "shapes", "calls_per_step")

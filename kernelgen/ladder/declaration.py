@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernelgen import python_source
 from kernelgen.errors import BadInput
 
 DSLS = ("triton", "tilelang", "cuda")
@@ -75,7 +76,7 @@ def read(path: Path) -> Declaration:
 def _literals(file: Path) -> dict[str, Any]:
     """The declared constants by name, those that are literals."""
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
+        tree = python_source.parse(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
     except (SyntaxError, ValueError) as error:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
-from kernelgen import markers
+from kernelgen import markers, python_source
 from kernelgen.errors import NoPlay
 from kernelgen.playbook.effects import kernels_with_side_effects
 from kernelgen.records import AutotuneConfig
@@ -85,7 +85,7 @@ def parse(source: str) -> Champion:
 
 def _tree(source: str) -> ast.Module:
     try:
-        return ast.parse(source)
+        return python_source.parse(source)
     except SyntaxError as error:
         raise NoPlay(f"The champion's source is not Python: line {error.lineno}: {error.msg}.") from None
 

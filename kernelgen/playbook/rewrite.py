@@ -10,6 +10,7 @@ import ast
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from kernelgen import python_source
 from kernelgen.errors import HarnessError
 from kernelgen.playbook.champion import OPTIONS, TABLE, Champion, Kernel
 
@@ -56,7 +57,7 @@ def without_table(champion: Champion, kernels: Collection[str]) -> str:
     missing = _import(champion, kernels)
     source = missing + text.apply(edits).lstrip("\n")
     try:
-        ast.parse(source)
+        python_source.parse(source)
     except SyntaxError as error:
         raise HarnessError(f"The playbook's edit of the champion is not Python: {error}.") from error
     return source

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kernelgen import python_source
 from kernelgen.ids import digest_text
 from kernelgen.profile.roofline import Region
 from kernelgen.profile.table import short_name
@@ -46,8 +47,8 @@ def kernel_names(champion: Champion) -> frozenset[str]:
     if champion.language == "cuda":
         return frozenset(_CUDA_KERNEL.findall(_LAUNCH_BOUNDS.sub("", champion.source)))
     try:
-        tree = ast.parse(champion.source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = python_source.parse(champion.source)
+    except SyntaxError:
         return frozenset()
     names: set[str] = set()
     for node in ast.walk(tree):

@@ -9,11 +9,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelgen import markers
+from kernelgen import markers, python_source
 from kernelgen.records import KernelSource
 
 CONFIGS_TABLE = "AUTOTUNE_CONFIGS"
@@ -69,12 +68,10 @@ def _python_objection(module: _Module, entry_point: str, tuned: frozenset[str]) 
 @functools.lru_cache(maxsize=_CACHED_SOURCES)
 def _module(code: str) -> _Module | None:
     """What the source has at top level, or None where Python's parser gives up, also over depth or size."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a source's odd escapes are no warning of ours
-        try:
-            tree = ast.parse(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    try:
+        tree = python_source.parse(code)
+    except SyntaxError:
+        return None
     return _Module(
         functions=frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef)),
         configs=tuple(sorted(set(_configs_used(tree)))) if CONFIGS_TABLE in code else (),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgen import cli
 from kernelgen.door.arguments import Grammar, parse
 from kernelgen.errors import BadInput
 
@@ -63,3 +64,20 @@ def test_the_three_places_default_to_the_working_folder(tmp_path: Path, monkeypa
     found = parse(["constraints", "events=x/e.db"], GRAMMAR)
     assert found.place("events") == tmp_path / "x/e.db"
     assert found.place("constraints") == tmp_path / "constraints.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["log", "verify", "kind=region_frozen"], "kernelgen log verify has no key 'kind'"),
+        (["log", "show", "e1", "--texts"], "kernelgen log show has no flag --texts"),
+        (["profile", "kernels", "x.json", "shape=t4096"], "kernelgen profile kernels has no key 'shape'"),
+        (["target", "list", "--all"], "kernelgen target list has no flag --all"),
+        (["champion", "import", "k.py", "--source"], "kernelgen champion import has no flag --source"),
+    ],
+)
+def test_a_noun_refuses_what_only_another_noun_takes(
+    words: list[str], refused: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    assert refused in capsys.readouterr().err

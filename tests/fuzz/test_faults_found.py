@@ -136,3 +136,16 @@ def test_yaml_nested_too_deep_is_refused_in_a_sentence(
     assert cli.main(["generate", "target=deep", "--config-dir", "mine"]) == 2
     assert cli.main(["target", "list", "--config-dir", "mine"]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_python_that_warns_while_it_is_parsed_prints_no_second_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k.py").write_text("return 8inputs['q'],)\n")
+    assert cli.main(["champion", "import", "k.py", "target=mla_decode_fp8"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_message_that_quotes_a_line_break_is_one_line() -> None:
+    assert str(BadInput("key 'a\nb' and\r\n'c\x85d'")) == "key 'a b' and 'c d'"

@@ -1,0 +1,187 @@
+"""The judge's end of the call protocol: requests to a contained process, answers that are not trusted.
+
+    load      the candidate, once a session
+    reveal    inputs in shared memory; `change` tells that their contents are others now
+    call      the entry point, whose answer the other side keeps by a name
+    collect   a kept answer, into fresh memory of the judge's: tensors to compare
+    show      what the call left of its inputs, in the shared memory
+
+Each request bears a ticket that its answer must repeat. Whatever ends the other side, is no answer or comes too late,
+raises `Stopped` with the fault. Values of an answer are read through `Answer`, which takes no form for granted.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kernelgen.errors import HarnessError
+from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of, margins, place
+from kernelgen.ladder.results import Fault
+from kernelgen.ladder.server import ChildEnded, Session
+
+Spec = tuple[str, str, tuple[int, ...]]
+OUTPUT_END = 4000
+
+
+class Stopped(Exception):  # noqa: N818 an outcome, not an error
+    """The called process ended or answers no more; `fault` says how."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+class Answer:
+    """What the other side answered, which candidate code may have written."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def text(self, name: str) -> str | None:
+        """A text, or None."""
+        value = self._fields.get(name)
+        return value if isinstance(value, str) else None
+
+    def number(self, name: str, otherwise: int = 0) -> int:
+        """A whole number."""
+        value = self._fields.get(name)
+        return value if type(value) is int else otherwise
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts."""
+        value = self._fields.get(name)
+        return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+    def flag(self, name: str) -> bool:
+        """True only where it was said."""
+        return self._fields.get(name) is True
+
+    def counts(self, name: str) -> dict[str, int]:
+        """Numbers by name."""
+        value = self._fields.get(name)
+        pairs = value.items() if isinstance(value, dict) else ()
+        return {key: count for key, count in pairs if isinstance(key, str) and type(count) is int}
+
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """A list of records."""
+        value = self._fields.get(name)
+        return [record for record in value if isinstance(record, dict)] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Inputs in memory that both sides see."""
+
+    name: str
+    """What requests call them."""
+    memory: Memory
+    """The memory."""
+    placed: tuple[Placed, ...]
+    """Where the tensors are in it."""
+
+    def write(self, inputs: dict[str, Any]) -> None:
+        """Put these contents there, in place."""
+        for one in self.placed:
+            if one.nbytes:
+                self.memory.raw(one).copy_(bytes_of(inputs[one.name].contiguous()))
+
+    def differing(self, inputs: dict[str, Any]) -> list[str]:
+        """Names of the inputs whose bytes are no longer these."""
+        return [
+            one.name
+            for one in self.placed
+            if one.nbytes and not torch.equal(self.memory.raw(one), bytes_of(inputs[one.name].cpu().contiguous()))
+        ]
+
+    def written_beside(self, poison: int) -> str | None:
+        """The input beside which something was written, in words, or None."""
+        names = [f"before {one.name}" for one in self.placed] + [f"after {self.placed[-1].name}"]
+        for where, (begin, end) in zip(names, margins(self.placed, self.memory.size), strict=True):
+            if bool((self.memory.bytes[begin:end] != poison).any()):
+                return where
+        return None
+
+
+class Calls:
+    """One session with a candidate."""
+
+    def __init__(self, session: Session, deadline: float) -> None:
+        self._session = session
+        self._deadline = deadline
+        self.doing = "at its import"
+
+    def ask(self, request: str, descriptors: tuple[int, ...] = (), **fields: Any) -> Answer:
+        """Send a request and wait for its answer. Raises Stopped."""
+        ticket = secrets.token_hex(8)
+        try:
+            self._session.send({"do": request, "ticket": ticket, **fields}, descriptors)
+            answer, received = self._session.receive(max(0.0, self._deadline - time.monotonic()))
+        except ChildEnded as ended:
+            raise Stopped(self._ended(ended)) from ended
+        for descriptor in received:
+            os.close(descriptor)
+        if answer.get("ticket") != ticket:
+            reason = f"{self.doing}: something other than the judge's code wrote on the judge's channel"
+            raise Stopped(Fault("process.reached_out", reason))
+        return Answer(answer)
+
+    def reveal(self, name: str, inputs: dict[str, Any], dims: dict[str, int], outputs: list[Spec]) -> Shared:
+        """Show inputs: tensors in shared memory, numbers beside them."""
+        tensors = {key: value for key, value in inputs.items() if isinstance(value, torch.Tensor)}
+        placed, size = place((key, _dtype(value), tuple(value.shape)) for key, value in tensors.items())
+        shared = Shared(name, Memory.create(size), placed)
+        shared.write(inputs)
+        scalars = {key: value for key, value in inputs.items() if key not in tensors}
+        described = {"scalars": scalars, "dims": dims, "outputs": [list(spec) for spec in outputs]}
+        where = {"size": size, "tensors": [one.as_list() for one in placed]}
+        try:
+            self.ask("reveal", (shared.memory.descriptor,), inputs=name, **described, **where)
+        finally:
+            shared.memory.close()
+        return shared
+
+    def change(self, shared: Shared, inputs: dict[str, Any]) -> None:
+        """Put other contents under the same tensors."""
+        shared.write(inputs)
+        self.ask("change", inputs=shared.name)
+
+    def call(self, shared: Shared, keep: str, poison: int | None) -> Answer:
+        """Call the entry point; its answer is kept by a name. Unwritten memory reads as `poison`."""
+        return self.ask("call", inputs=shared.name, keep=keep, poison=poison)
+
+    def collect(self, shared: Shared, keep: str, outputs: list[Spec], unwritten: int) -> tuple[Answer, Any]:
+        """What is said of a kept answer, and its tensors on the CPU, copied: private, and `unwritten` where it gave
+        nothing.
+        """
+        placed, size = place(outputs)
+        memory = Memory.create(size, unwritten)
+        try:
+            fields = {"size": size, "outputs": [one.as_list() for one in placed]}
+            answer = self.ask("collect", (memory.descriptor,), inputs=shared.name, keep=keep, **fields)
+        finally:
+            memory.close()
+        return answer, tuple(memory.tensor(one).clone() for one in placed)
+
+    def _ended(self, ended: ChildEnded) -> Fault:
+        """The fault of a process that ended, hung or flooded."""
+        if not ended.cause.startswith("process."):
+            raise HarnessError(f"The server gave a cause that is none: {ended.cause}") from ended
+        how = {
+            "process.crashed": "the process crashed",
+            "process.hung": "the call did not end in time",
+            "process.exited": "the process ended itself before the call was done",
+            "process.flooded": "the process printed more than it may",
+            "process.out_of_memory": "the process needed more memory than it may have",
+            "process.reached_out": "the process reached for what it may not have",
+        }.get(ended.cause, ended.cause)
+        return Fault(ended.cause, f"{self.doing}: {how}", detail=ended.output[-OUTPUT_END:])
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,43 @@
+"""out = alpha * x + y, all [n] fp32: so little work that every shortcut is tempting."""
+
+from kernelgen.targets.compare import element_distance, structure
+
+KINDS = ("plain", "integers", "mixed")
+# a late element of a mixed vector, and the sizes of its others in turn
+SPIKE = 1e4
+SIZES = (1e-3, 1.0, 50.0)
+
+
+def make_inputs(dims, kind, seed, device):
+    """plain: normal values. integers: small ones, nothing rounds. mixed: three sizes in turn and one late spike."""
+    import torch
+
+    generator = None if device == "meta" else torch.Generator(device=device).manual_seed(seed)
+    x, y = (torch.randn(dims["n"], generator=generator, device=device) for _ in range(2))
+    if kind == "integers":
+        x, y = (8 * x).round(), (8 * y).round()
+    elif kind == "mixed":
+        place = torch.arange(dims["n"], device=device)
+        x = x * torch.tensor(SIZES, device=device)[place % len(SIZES)]
+        x[-1] = SPIKE
+    # eighths are exact in fp32
+    return {"x": x, "y": y, "alpha": 0.5 + (seed % 29) / 8}
+
+
+def reference(x, y, alpha):
+    """In float64, rounded once."""
+    return ((alpha * x.double() + y.double()).float(),)
+
+
+def compare(inputs, expected, got, tolerance):
+    """Each element within rtol of itself and atol of what was summed."""
+    size = (inputs["alpha"] * inputs["x"].double()).abs() + inputs["y"].double().abs()
+    return structure(("out",), expected, got) or element_distance("out", expected[0], got[0], tolerance, size)
+
+
+def flops(dims):
+    return 2.0 * dims["n"]
+
+
+def bytes_moved(dims):
+    return 12.0 * dims["n"]

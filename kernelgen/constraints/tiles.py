@@ -7,7 +7,7 @@ whatever is computed from it is not known either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from kernelgen.constraints.constants import UNKNOWN, Constant
@@ -61,7 +61,7 @@ def scalar(constant: Constant = UNKNOWN, dtype: str | None = None) -> Tile:
 def broadcast(left: Shape | None, right: Shape | None) -> Shape | None:
     """The shape of an operation on two shapes."""
     if left is None or right is None:
-        return left or right or None
+        return None
     if len(left) < len(right):
         left, right = right, left
     right = (1,) * (len(left) - len(right)) + right
@@ -86,19 +86,6 @@ def promoted(left: Tile, right: Tile, *, division: bool = False) -> str | None:
     return "float32" if division else widest
 
 
-def joined(left: Tile, right: Tile, **changes: object) -> Tile:
-    """What two operands give, but for dtype and strides."""
-    return replace(
-        Tile(
-            shape=broadcast(left.shape, right.shape) if None not in (left.shape, right.shape) else None,
-            pointer=left.pointer or right.pointer,
-            loads=left.loads | right.loads,
-            loops=left.loops | right.loops,
-        ),
-        **changes,  # type: ignore[arg-type]
-    )
-
-
 def strides_of(tile: Tile, rank: int) -> Shape:
     """Its strides in a block of `rank` extents; a number does not grow."""
     if tile.strides is None:
@@ -108,7 +95,7 @@ def strides_of(tile: Tile, rank: int) -> Shape:
 
 def added(left: Tile, right: Tile) -> Shape | None:
     """Strides of a sum."""
-    shape = broadcast(left.shape, right.shape) if None not in (left.shape, right.shape) else None
+    shape = broadcast(left.shape, right.shape)
     if shape is None:
         return None
     pairs = zip(strides_of(left, len(shape)), strides_of(right, len(shape)), strict=True)

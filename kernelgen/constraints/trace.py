@@ -8,7 +8,7 @@ a branch that may not be taken is followed like the others, its results forgotte
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelgen.constraints import operations
@@ -17,7 +17,8 @@ from kernelgen.constraints.launches import Setting, constexprs
 from kernelgen.constraints.tiles import NOTHING, OF_TORCH, Shape, Tile, scalar
 
 DEEPEST_CALL = 6
-MOST_CALLS = 400
+MOST_VISITS = 100_000
+"""Expressions visited for one kernel; what comes after them is not seen."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Follower:
         self._loop: list[int | None] = []
         self._loops = 0
         self._depth = 0
-        self._calls = 0
+        self._visits = 0
         self._returned: list[Tile] = []
 
     @property
@@ -191,6 +192,9 @@ class Follower:
 
     def tile(self, node: ast.expr, names: dict[str, Tile]) -> Tile:
         """What is known of an expression's value."""
+        self._visits += 1
+        if self._visits > MOST_VISITS:
+            return NOTHING
         match node:
             case ast.Constant(value=value):
                 return scalar(value)
@@ -221,8 +225,29 @@ class Follower:
 
     def constant(self, node: ast.expr, names: Mapping[str, Tile]) -> Constant:
         """The value of an expression of compile-time values, or UNKNOWN."""
-        known = {name: tile.constant for name, tile in names.items() if tile.constant is not UNKNOWN}
-        return self.evaluator.value(node, known)
+        return self.evaluator.value(node, _Constants(names))
+
+    def made(self, shape: Shape) -> None:
+        """A block of this shape is made."""
+        self.seen.extents += [extent for extent in shape if extent is not None]
+
+    def loaded(self, address: Tile) -> Tile:
+        """What is loaded from an address."""
+        loop = self.loop if self.loop in address.loops else None
+        dtype = address.dtype if address.pointer else None
+        self.seen.loads.append(Load(address.shape, dtype, address.strides, loop, address.loads))
+        number = len(self.seen.loads) - 1
+        return Tile(
+            address.shape, dtype, strides=address.strides, loads=frozenset({number}), direct=True, loops=address.loops
+        )
+
+    def product(self, left: Tile, right: Tile) -> None:
+        """A product is taken."""
+        self.seen.products.append(Product(left, right, self.loop))
+
+    def described(self, last: int | None, dtype: str | None) -> None:
+        """A tensor descriptor is made."""
+        self.seen.descriptors.append((last, dtype))
 
     def _call(self, node: ast.Call, names: dict[str, Tile]) -> Tile:
         function = self._functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
@@ -230,16 +255,32 @@ class Follower:
             return operations.call(self, node, names)
         given = [self.tile(argument, names) for argument in node.args if not isinstance(argument, ast.Starred)]
         named = {k.arg: self.tile(k.value, names) for k in node.keywords if k.arg is not None}
-        if self._depth == DEEPEST_CALL or self._calls == MOST_CALLS or len(given) < len(node.args):
+        if self._depth == DEEPEST_CALL or len(given) < len(node.args):
             return NOTHING
         parameters = [p.arg for p in [*function.args.posonlyargs, *function.args.args]]
         inner = {**dict.fromkeys(parameters, NOTHING), **dict(zip(parameters, given, strict=False)), **named}
         outer, self._returned = self._returned, []
-        self._depth, self._calls = self._depth + 1, self._calls + 1
+        self._depth += 1
         self.body(function.body, inner)
         self._depth -= 1
         returned, self._returned = self._returned, outer
         return returned[0] if len(returned) == 1 else NOTHING
+
+
+class _Constants(Mapping[str, Constant]):
+    """The compile-time values of names."""
+
+    def __init__(self, names: Mapping[str, Tile]) -> None:
+        self._names = names
+
+    def __getitem__(self, name: str) -> Constant:
+        return self._names[name].constant
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def assigned(body: Sequence[ast.stmt]) -> set[str]:

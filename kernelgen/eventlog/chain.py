@@ -51,7 +51,9 @@ class Row:
 
 
 def link(prev: str, id: str, time: str, kind: str, payload: str) -> str:
-    """The hash of an event that follows the one with hash `prev`."""
+    """The hash of an event that follows the one with hash `prev`; of none where a damaged file has no texts there."""
+    if not all(isinstance(text, str) for text in (prev, id, time, kind, payload)):
+        return ""
     return digest_text(canonical_json([prev, id, time, kind, payload]))
 
 
@@ -61,7 +63,9 @@ def to_payload(event: Event) -> str:
 
 
 def from_payload(payload: str) -> Event:
-    """The event again; ValueError when the text is none."""
+    """The event again; ValueError when the text is none, or a damaged file has no text there."""
+    if not isinstance(payload, str):
+        raise ValueError(f"the payload is a {type(payload).__name__}")
     # not validate_json: pydantic's own reader refuses escaped lone surrogates
     return EVENT.validate_python(json.loads(payload))
 

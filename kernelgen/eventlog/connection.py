@@ -27,8 +27,8 @@ OLDEST_SQLITE = (3, 37, 0)
 PRIMARY_CODE = 0xFF
 """Mask that takes SQLite's extended result codes to their primary one."""
 
-LOST_TABLE = "no such table"
-"""How SQLite begins to say that a table is gone; the statements are kernelgen's own."""
+LOST_PART = ("no such table", "unsupported file format", "malformed database schema")
+"""How SQLite begins to say, without a code of its own, that a file is damaged; the statements are kernelgen's."""
 
 MENDS: Mapping[int, str] = {
     sqlite3.SQLITE_FULL: "the disk is full and nothing was written: make room and run it again",
@@ -59,7 +59,7 @@ def sentences(path: Path) -> Iterator[None]:
 def explain(path: Path, error: sqlite3.Error) -> KernelgenError:
     """The error of kernelgen's tree for one of SQLite's: LogError where the user can mend it, else HarnessError."""
     code = getattr(error, "sqlite_errorcode", None)
-    if str(error).startswith(LOST_TABLE):
+    if str(error).startswith(LOST_PART):
         return LogError(f"{path} has lost a part: see `kernelgen log verify`, and put back a copy (SQLite: {error})")
     mend = MENDS.get(code & PRIMARY_CODE) if code is not None else None
     if mend is None:

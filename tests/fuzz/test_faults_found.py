@@ -149,3 +149,22 @@ def test_python_that_warns_while_it_is_parsed_prints_no_second_line(
 
 def test_a_message_that_quotes_a_line_break_is_one_line() -> None:
     assert str(BadInput("key 'a\nb' and\r\n'c\x85d'")) == "key 'a b' and 'c d'"
+
+
+def test_a_log_whose_columns_hold_no_texts_is_told_by_verify(filled: Path) -> None:
+    with sqlite3.connect(filled) as db:
+        db.execute("PRAGMA writable_schema=ON")
+        for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {trigger}")
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(replace(sql, 'NOT NULL', ''), 'STRICT', '') WHERE name = 'events'"
+        )
+    db.close()
+    with sqlite3.connect(filled) as db:
+        db.execute("PRAGMA ignore_check_constraints=ON")
+        db.execute("UPDATE events SET payload = NULL, time = x'00' WHERE seq = 2")
+    db.close()
+    with EventLog.read(filled) as log:
+        assert any("2" in problem for problem in log.verify().problems)
+        with pytest.raises(LogError):
+            list(log.rows())

@@ -1,0 +1,237 @@
+"""What a build is, and how builds and refusals become the result of L1.
+
+A configuration that the card has no room for is left out by Triton's tuner, and so only noted here, as long as another
+one of the same kernel can run. Every other refusal would end the call on the card, and fails the candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kernelgen.ladder.compile import words
+from kernelgen.ladder.reasons import shorten
+from kernelgen.ladder.results import Fact, Fault, Result
+
+WARP_SIZE = 32
+# what Triton's tuner takes as "not this configuration" and goes on
+LEFT_OUT_BY_TUNER = frozenset({"OutOfResources", "CompileTimeAssertionFailure", "PTXASError"})
+
+Value = bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class Build:
+    """One kernel compiled in one configuration."""
+
+    kernel: str
+    """Its name."""
+    kwargs: dict[str, Value] = field(default_factory=dict)
+    """Compile-time arguments as resolved; empty where the language has none."""
+    num_warps: int | None = None
+    """Warps of a block; None where only a launch says it."""
+    num_stages: int | None = None
+    """Pipeline stages; None where the language has no such option."""
+    registers: int = 0
+    """32-bit registers of a thread."""
+    stack_bytes: int = 0
+    """Local memory of a thread: spilled registers, and arrays indexed at run time."""
+    shared_bytes: int = 0
+    """Shared memory of a block; for CUDA C++ the static part, since a launch asks for the rest."""
+    instructions: dict[str, int] = field(default_factory=dict)
+    """How often the telling instructions stand in the machine code."""
+    digest: str = ""
+    """sha256 of the binary it was read from."""
+    calls: tuple[str, ...] = ()
+    """Shapes at which it was launched."""
+
+    def describe(self) -> str:
+        """The configuration in one line: `gather_kernel[BLOCK=256, num_warps=4, num_stages=3]`."""
+        return described(self.kernel, self.kwargs, self.num_warps, self.num_stages)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One kernel in one configuration that cannot run."""
+
+    kernel: str
+    """Its name."""
+    kwargs: dict[str, Value]
+    """Compile-time arguments as resolved."""
+    num_warps: int | None
+    """Warps of a block; None where the launch named none."""
+    num_stages: int | None
+    """Pipeline stages; None likewise."""
+    error: str
+    """Name of the exception's class."""
+    said: str
+    """The compiler's words, uncut."""
+    line: int | None
+    """Line of the judged source that it points at."""
+    call: str | None
+    """Shape at which it was launched; None for a launch while the file was loaded."""
+
+    def describe(self) -> str:
+        """The configuration in one line."""
+        return described(self.kernel, self.kwargs, self.num_warps, self.num_stages)
+
+    def fault(self) -> Fault:
+        """As what is wrong with the candidate."""
+        check, facts = words.classify(self.said, self.kwargs)
+        options: dict[str, Fact] = {
+            name: value
+            for name, value in (("num_warps", self.num_warps), ("num_stages", self.num_stages))
+            if value is not None
+        }
+        reason = f"{self.describe()} cannot run: {shorten(self.said)}"
+        return Fault(check, reason, detail=self.said, line=self.line, facts={**options, **facts})
+
+
+@dataclass(frozen=True)
+class Called:
+    """One call of the entry point, or the loading of the file, that raised."""
+
+    call: str | None
+    """The shape; None for the loading."""
+    failure: str
+    """In one line."""
+    said: str
+    """The traceback from the candidate's first line on."""
+    line: int | None
+    """Line of the judged source that it left last."""
+    from_kernel: bool
+    """Whether a compile that failed is the cause."""
+
+
+@dataclass
+class Findings:
+    """Everything that compiling a candidate brought up."""
+
+    builds: list[Build] = field(default_factory=list)
+    """What can run, each configuration once: of its specialisations the one with most registers."""
+    refusals: list[Refusal] = field(default_factory=list)
+    """What cannot."""
+    raised: list[Called] = field(default_factory=list)
+    """Calls that did not return."""
+    faults: list[Fault] = field(default_factory=list)
+    """What is wrong beside, such as an early end."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know."""
+
+    def add(self, build: Build) -> None:
+        """Note one build; of the same configuration only the one with most registers is kept, with all its shapes."""
+        name = build.describe()
+        for index, known in enumerate(self.builds):
+            if known.describe() == name:
+                kept = max(known, build, key=lambda one: one.registers)
+                calls = tuple(dict.fromkeys([*known.calls, *build.calls]))
+                self.builds[index] = Build(**{**kept.__dict__, "calls": calls})
+                return
+        self.builds.append(build)
+
+
+def described(kernel: str, kwargs: dict[str, Value], num_warps: int | None, num_stages: int | None) -> str:
+    """A configuration in one line."""
+    options = {"num_warps": num_warps, "num_stages": num_stages}
+    stated = kwargs | {name: value for name, value in options.items() if value is not None}
+    return f"{kernel}[{', '.join(f'{name}={value}' for name, value in stated.items())}]" if stated else kernel
+
+
+def conclude(
+    found: Findings,
+    *,
+    entry_point: str,
+    arch: str,
+    shared_limit: int,
+    instructions: Sequence[str],
+    environment: dict[str, str],
+    seconds: float,
+) -> Result:
+    """The result of L1."""
+    faults = [*found.faults, *_refused(found), *_raised(found)]
+    if not faults and not found.builds:
+        faults.append(Fault("compile.no_launch", f"{entry_point} launches no kernel at any tune shape"))
+    faults += _over_limit(found.builds, shared_limit)
+    present = sorted({name for build in found.builds for name in build.instructions})
+    if not faults and instructions and not set(present) & set(instructions):
+        faults.append(_without_instruction(instructions, present, arch))
+    pruned = {} if faults else {refusal.describe(): shorten(refusal.said) for refusal in found.refusals}
+    notes = [*found.notes, *(f"cannot run, and is left out by the tuner: {name}: {why}" for name, why in pruned.items())]
+    return Result(
+        level="L1",
+        outcome="failed" if faults else "passed",
+        reason=faults[0].reason if faults else _summary(found.builds, arch, shared_limit),
+        faults=tuple(faults),
+        notes=tuple(notes),
+        details={
+            "builds": [asdict(build) for build in found.builds],
+            "refused": [{"config": refusal.describe(), "why": shorten(refusal.said)} for refusal in found.refusals],
+            "shared_limit_bytes": shared_limit,
+            "instructions": present,
+        },
+        environment=environment,
+        seconds=seconds,
+    )
+
+
+def _refused(found: Findings) -> Iterable[Fault]:
+    """Refusals that the tuner does not pass over, or that leave a kernel nothing; each cause of a kernel once."""
+    able = {build.kernel for build in found.builds}
+    told: set[tuple[str, str, int | None]] = set()
+    for refusal in found.refusals:
+        if refusal.error in LEFT_OUT_BY_TUNER and refusal.kernel in able and not _ended_a_call(refusal, found):
+            continue
+        fault = refusal.fault()
+        cause = (refusal.kernel, fault.check, fault.line)
+        if cause not in told:
+            told.add(cause)
+            yield fault
+
+
+def _ended_a_call(refusal: Refusal, found: Findings) -> bool:
+    """Whether the call at which it was refused did not return because of a compile."""
+    return any(called.from_kernel and called.call == refusal.call for called in found.raised)
+
+
+def _raised(found: Findings) -> Iterable[Fault]:
+    """Calls that raised by themselves, each place and sentence once."""
+    told: set[str] = set()
+    for called in found.raised:
+        if called.from_kernel or called.failure in told:
+            continue
+        told.add(called.failure)
+        where = "while the file is loaded" if called.call is None else f"at shape {called.call}"
+        yield Fault("compile.host", f"host code raised {where}: {called.failure}", called.said, called.line)
+
+
+def _over_limit(builds: Sequence[Build], limit: int) -> Iterable[Fault]:
+    """Builds with more shared memory than a block can have: what no compiler of theirs refused."""
+    for build in builds:
+        if build.shared_bytes > limit:
+            reason = f"{build.describe()} needs {build.shared_bytes} bytes of shared memory; a block has {limit}"
+            blocks: dict[str, Fact] = {f"block.{name}": value for name, value in words.extents(build.kwargs).items()}
+            yield Fault("compile.shared_memory", reason, facts={"shared_bytes": build.shared_bytes, **blocks})
+
+
+def _without_instruction(wanted: Sequence[str], present: Sequence[str], arch: str) -> Fault:
+    reason = f"no kernel has {' or '.join(wanted)} in its machine code for {arch}, which the target's work is done with"
+    return Fault("compile.instruction", reason, detail=f"telling instructions found: {', '.join(present) or 'none'}")
+
+
+def _summary(builds: Sequence[Build], arch: str, shared_limit: int) -> str:
+    kernels = len({build.kernel for build in builds})
+    return (
+        f"compiled for {arch}: {_count(kernels, 'kernel')}, {_count(len(builds), 'configuration')}; registers up to "
+        f"{max(build.registers for build in builds)}, stack up to {max(build.stack_bytes for build in builds)} B, "
+        f"shared memory up to {max(build.shared_bytes for build in builds)} of {shared_limit} B"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def as_row(item: Build | Refusal) -> dict[str, Any]:
+    """A build or a refusal as JSON can hold it."""
+    return asdict(item)

@@ -127,7 +127,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
     try:
         data = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, UnicodeDecodeError, YAMLError, OmegaConfBaseException, RecursionError) as error:
+    except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
         raise ConfigError(_unreadable(path, error)) from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values at its top level.")
@@ -143,7 +143,7 @@ def plain_yaml(path: Path) -> dict[str, Any]:
 
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise ConfigError(_unreadable(path, error)) from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values at its top level.")

@@ -101,8 +101,8 @@ class Evaluator:
             case ast.Dict(keys=keys, values=values) if None not in keys:
                 pairs = zip(keys, values, strict=True)
                 return {self._value(k, names): self._value(v, names) for k, v in pairs if k is not None}
-            case ast.ListComp(elt=element, generators=generators) | ast.GeneratorExp(
-                elt=element, generators=generators
+            case (
+                ast.ListComp(elt=element, generators=generators) | ast.GeneratorExp(elt=element, generators=generators)
             ):
                 inner = self._comprehension(generators, dict(names))
                 return _bounded(tuple(itertools.islice((self._value(element, n) for n in inner), LONGEST_SEQUENCE + 1)))

@@ -82,7 +82,9 @@ class _Reader:
         self._kernels = jit_functions(tree)
 
     def settings(self) -> Iterator[Setting]:
-        hosts = [node for node in self._tree.body if not (isinstance(node, ast.FunctionDef) and node.name in self._kernels)]
+        hosts = [
+            node for node in self._tree.body if not (isinstance(node, ast.FunctionDef) and node.name in self._kernels)
+        ]
         for host in hosts:
             body = host.body if isinstance(host, ast.FunctionDef | ast.ClassDef) else [host]
             known = None
@@ -153,7 +155,9 @@ class _Reader:
 
     def _rows(self, kernel: ast.FunctionDef) -> list[Config] | None:
         """The kernel's configurations; None where it is not tuned, empty where they cannot be told."""
-        tuner = next((d for d in kernel.decorator_list if isinstance(d, ast.Call) and _last_name(d) == "autotune"), None)
+        tuner = next(
+            (d for d in kernel.decorator_list if isinstance(d, ast.Call) and _last_name(d) == "autotune"), None
+        )
         if tuner is None:
             return None
         if kernel.name in self._table:
@@ -180,7 +184,10 @@ class _Reader:
         for statement in body:
             for node in ast.walk(statement):
                 match node:
-                    case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                    case (
+                        ast.Assign(targets=[target], value=value)
+                        | ast.AnnAssign(target=target, value=ast.expr() as value)
+                    ):
                         for name, part in _pairs(target, value):
                             if times.get(name) == 1:
                                 names[name] = self._evaluator.value(part, names)

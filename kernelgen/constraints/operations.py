@@ -10,7 +10,9 @@ from typing import Protocol
 from kernelgen.constraints.constants import UNKNOWN, Constant
 from kernelgen.constraints.tiles import BITS, NOTHING, Shape, Tile, added, broadcast, multiplied, promoted, scalar
 
-_ELEMENTWISE = frozenset({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "abs", "sin", "cos", "floor", "ceil"})
+_ELEMENTWISE = frozenset(
+    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "abs", "sin", "cos", "floor", "ceil"}
+)
 _TWO_OPERANDS = frozenset({"maximum", "minimum"})
 _REDUCTIONS = frozenset({"sum", "max", "min"})
 _HINTS = frozenset({"multiple_of", "max_contiguous", "max_constancy", "advance"})
@@ -89,7 +91,8 @@ def call(follower: Follower, node: ast.Call, names: dict[str, Tile]) -> Tile:
     """What a call of Triton's language gives."""
     one = Call(follower, node, names)
     is_method = isinstance(node.func, ast.Attribute) and not (
-        isinstance(node.func.value, ast.Name) and node.func.value.id in ("tl", "triton", "libdevice", "language", "math")
+        isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("tl", "triton", "libdevice", "language", "math")
     )
     if is_method and isinstance(node.func, ast.Attribute):
         return _method(one, follower.tile(node.func.value, names))
@@ -283,8 +286,8 @@ def transposed(value: Tile) -> Tile:
     """A block with its two extents exchanged."""
     if value.shape is None or len(value.shape) != 2:
         return replace(value, shape=None, strides=None, direct=False)
-    strides = None if value.strides is None else value.strides[::-1]
-    return replace(value, shape=value.shape[::-1], strides=strides)
+    strides, layout = (None if known is None else known[::-1] for known in (value.strides, value.layout))
+    return replace(value, shape=value.shape[::-1], strides=strides, layout=layout)
 
 
 def merged(first: Tile, second: Tile) -> Tile:

@@ -46,6 +46,8 @@ class Tile:
     """Numbers of the loads it is computed from, no product between."""
     direct: bool = False
     """Whether it is what a load gave, not computed further."""
+    layout: Shape | None = None
+    """Of what a load gave: how its addresses ran along each extent."""
     loops: frozenset[int] = frozenset()
     """Loops whose every turn may change it."""
 

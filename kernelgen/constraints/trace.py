@@ -29,8 +29,6 @@ class Load:
     """Extents of what it loads."""
     dtype: str | None
     """Of its elements."""
-    strides: Shape | None
-    """How its addresses run."""
     loop: int | None
     """The loop it stands in and depends on."""
     needs: frozenset[int]
@@ -148,7 +146,8 @@ class Follower:
         called = "" if call is None else operations.called(call)
         bounds = [self.tile(bound, names).constant for bound in call.args] if call is not None else []
         one_turn = bool(bounds) and UNKNOWN not in bounds and self._turns_of(bounds) <= 1
-        loop = None
+        unrolled = one_turn or called == "static_range"
+        loop = self.loop if unrolled else None
         if called == "range" and call is not None and not one_turn:
             self._loops += 1
             loop = self._loops
@@ -156,7 +155,7 @@ class Follower:
             if asked is not None:
                 stages = self.tile(asked, names).constant
                 self.seen.stages[loop] = stages if isinstance(stages, int) else None
-        self._assign(node.target, replace(scalar(), loops=frozenset() if loop is None else frozenset({loop})), names)
+        self._assign(node.target, Tile(shape=(), strides=(), loops=frozenset(() if loop is None else (loop,))), names)
         self._turns(node.body, names, loop)
 
     def _turns_of(self, bounds: Sequence[Constant]) -> int:
@@ -235,10 +234,10 @@ class Follower:
         """What is loaded from an address."""
         loop = self.loop if self.loop in address.loops else None
         dtype = address.dtype if address.pointer else None
-        self.seen.loads.append(Load(address.shape, dtype, address.strides, loop, address.loads))
+        self.seen.loads.append(Load(address.shape, dtype, loop, address.loads))
         number = len(self.seen.loads) - 1
         return Tile(
-            address.shape, dtype, strides=address.strides, loads=frozenset({number}), direct=True, loops=address.loops
+            address.shape, dtype, layout=address.strides, loads=frozenset({number}), direct=True, loops=address.loops
         )
 
     def product(self, left: Tile, right: Tile) -> None:

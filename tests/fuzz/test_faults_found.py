@@ -122,13 +122,13 @@ def test_a_profile_whose_header_names_a_column_twice_is_refused(
     assert "'Metric Name' twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["[" * 3000, "a: " + "[" * 3000 + "]" * 3000])
-def test_yaml_nested_too_deep_is_refused_in_a_sentence(
+@pytest.mark.parametrize("text", ["[" * 3000, "a: " + "[" * 3000 + "]" * 3000, f"a: {'9' * 5000}", "a: 2001-99-99"])
+def test_yaml_that_no_reader_can_take_is_refused_in_a_sentence(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parts.yaml").write_text(text)
-    with pytest.raises(BadInput, match="nested too deep"):
+    with pytest.raises(BadInput, match="cannot be read as yaml"):
         read_parts(tmp_path / "parts.yaml", lambda target: None)
     folder = tmp_path / "mine" / "target"
     folder.mkdir(parents=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from kernelgen.constraints.constants import UNKNOWN, Constant
-from kernelgen.constraints.tiles import BITS, NOTHING, Shape, Tile, added, broadcast, multiplied, promoted, scalar
+from kernelgen.constraints.tiles import BITS, FREE, NOTHING, Shape, Tile, added, broadcast, multiplied, promoted, scalar
 
 _ELEMENTWISE = frozenset(
     {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "abs", "sin", "cos", "floor", "ceil"}
@@ -165,7 +166,8 @@ def _block_pointer(one: Call) -> Tile:
     base, shape = one.tile(0, "base"), one.shape(4, "block_shape")
     if shape is not None:
         one.follower.made(shape)
-    return Tile(shape=shape, dtype=base.dtype, pointer=base.pointer)
+    strides = None if shape is None else (FREE,) * len(shape)
+    return Tile(shape=shape, dtype=base.dtype, pointer=base.pointer, strides=strides)
 
 
 def _descriptor(one: Call) -> Tile:
@@ -202,23 +204,25 @@ def _cast_call(one: Call) -> Tile:
     return _cast(one.tile(0, "input"), one.dtype(1, "dtype"))
 
 
-_HANDLERS: dict[str, Callable[[Call], Tile]] = {
-    "arange": _arange,
-    "zeros": _block,
-    "full": _block,
-    "zeros_like": _like,
-    "dot": _dot,
-    "load": _load,
-    "make_block_ptr": _block_pointer,
-    "make_tensor_descriptor": _descriptor,
-    "where": _where,
-    "trans": _trans,
-    "expand_dims": _expand_dims,
-    "reshape": _reshaped,
-    "view": _reshaped,
-    "broadcast_to": _reshaped,
-    "cast": _cast_call,
-}
+_HANDLERS: Mapping[str, Callable[[Call], Tile]] = MappingProxyType(
+    {
+        "arange": _arange,
+        "zeros": _block,
+        "full": _block,
+        "zeros_like": _like,
+        "dot": _dot,
+        "load": _load,
+        "make_block_ptr": _block_pointer,
+        "make_tensor_descriptor": _descriptor,
+        "where": _where,
+        "trans": _trans,
+        "expand_dims": _expand_dims,
+        "reshape": _reshaped,
+        "view": _reshaped,
+        "broadcast_to": _reshaped,
+        "cast": _cast_call,
+    }
+)
 
 
 def called(node: ast.Call) -> str:

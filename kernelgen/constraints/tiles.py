@@ -26,6 +26,8 @@ OF_TORCH: Mapping[str, str] = MappingProxyType(
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 Shape = tuple[int | None, ...]
+FREE = -1
+"""A stride that is a number of run time, and so perhaps 1."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,13 @@ def added(left: Tile, right: Tile) -> Shape | None:
     if shape is None:
         return None
     pairs = zip(strides_of(left, len(shape)), strides_of(right, len(shape)), strict=True)
-    return tuple(None if a is None or b is None else a + b for a, b in pairs)
+    return tuple(map(_sum, *zip(*pairs, strict=True))) if shape else ()
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    if left == 0 or right == 0:
+        return right if left == 0 else left
+    return None if left in (None, FREE) or right in (None, FREE) else (left or 0) + (right or 0)
 
 
 def multiplied(left: Tile, right: Tile) -> Shape | None:
@@ -109,5 +117,16 @@ def multiplied(left: Tile, right: Tile) -> Shape | None:
     for tile, factor in ((left, right), (right, left)):
         if factor.shape == () and tile.strides is not None:
             by = factor.constant if isinstance(factor.constant, int) else None
-            return tuple(0 if s == 0 else s * by if s is not None and by is not None else None for s in tile.strides)
+            return tuple(_times(stride, by) for stride in tile.strides)
     return None
+
+
+def _times(stride: int | None, by: int | None) -> int | None:
+    if stride in (0, None):
+        return stride
+    return FREE if by is None or stride == FREE else (stride or 0) * by
+
+
+def runs_on(strides: Shape | None) -> bool:
+    """Whether addresses may follow one another along some extent."""
+    return strides is not None and any(stride in (1, FREE) for stride in strides)

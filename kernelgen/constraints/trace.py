@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from kernelgen.constraints import operations
 from kernelgen.constraints.constants import UNKNOWN, Constant, Evaluator
 from kernelgen.constraints.launches import Setting, constexprs
-from kernelgen.constraints.tiles import NOTHING, OF_TORCH, Shape, Tile, scalar
+from kernelgen.constraints.tiles import NOTHING, OF_TORCH, Shape, Tile, runs_on, scalar
 
 DEEPEST_CALL = 6
 MOST_VISITS = 100_000
@@ -31,6 +31,8 @@ class Load:
     """Of its elements."""
     loop: int | None
     """The loop it stands in and depends on."""
+    runs_on: bool
+    """Whether its addresses may follow one another."""
     needs: frozenset[int]
     """Loads its addresses are computed from."""
 
@@ -234,7 +236,7 @@ class Follower:
         """What is loaded from an address."""
         loop = self.loop if self.loop in address.loops else None
         dtype = address.dtype if address.pointer else None
-        self.seen.loads.append(Load(address.shape, dtype, loop, address.loads))
+        self.seen.loads.append(Load(address.shape, dtype, loop, runs_on(address.strides), address.loads))
         number = len(self.seen.loads) - 1
         return Tile(
             address.shape, dtype, layout=address.strides, loads=frozenset({number}), direct=True, loops=address.loops

@@ -122,7 +122,7 @@ def test_a_profile_whose_header_names_a_column_twice_is_refused(
     assert "'Metric Name' twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["[" * 3000, "a: " + "[" * 3000 + "]" * 3000, f"a: {'9' * 5000}", "a: 2001-99-99"])
+@pytest.mark.parametrize("text", ["[" * 3000, "a: " + "[" * 3000 + "]" * 3000, f"a: {'9' * 5000}"])
 def test_yaml_that_no_reader_can_take_is_refused_in_a_sentence(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,7 +69,8 @@ class Reporter:
     def refused(self, build: Message, error: BaseException, line: int | None) -> None:
         """A compile failed."""
         self.refusal = error
-        said = {"error": type(error).__name__, "words": explain(error), "line": line}
+        words = without_folder(explain_whole(error), self._channel.folder)
+        said = {"error": type(error).__name__, "words": words, "line": line}
         self._channel.send({"event": "refused", "call": self.call, **build, **said})
 
     def called(self, attempt: Attempt, file: Path) -> None:
@@ -101,14 +102,30 @@ def serve(channel: Channel, install: Callable[[Message, Reporter], None]) -> Non
         task, descriptors = channel.receive()
 
 
+def explain_whole(error: BaseException) -> str:
+    """An error with its causes; an assertion without words is told by its source, which is all it says."""
+    link: BaseException | None = error
+    said = explain(error)
+    while link is not None:
+        if isinstance(link, AssertionError) and not str(link):
+            frames = traceback.extract_tb(link.__traceback__)
+            said += f"\nAssertionError: {frames[-1].line}" if frames else ""
+        link = link.__cause__
+    return said
+
+
+def without_folder(text: str, folder: Path) -> str:
+    """A text without the folder that differs from run to run."""
+    return text.replace(f"{folder}{os.sep}", "")
+
+
 def own_traceback(error: BaseException, file: Path) -> tuple[str, int | None]:
     """An error's traceback from the candidate's first frame on, and the line it left the candidate's file at."""
     told = traceback.TracebackException.from_exception(error)
     own = [index for index, frame in enumerate(told.stack) if frame.filename == str(file)]
-    if own:
-        del told.stack[: own[0]]
+    del told.stack[: own[0] if own else len(told.stack)]
     numbers = [frame.lineno for frame in told.stack if frame.filename == str(file)]
-    text = "".join(told.format(chain=False)).replace(f"{file.parent}{os.sep}", "")
+    text = without_folder("".join(told.format(chain=False)), file.parent)
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return text, error.lineno
     return text, numbers[-1] if numbers else None

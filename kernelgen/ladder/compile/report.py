@@ -18,6 +18,9 @@ WARP_SIZE = 32
 # what Triton's tuner takes as "not this configuration" and goes on
 LEFT_OUT_BY_TUNER = frozenset({"OutOfResources", "CompileTimeAssertionFailure", "PTXASError"})
 
+# what libraries of the compiler check before a launch
+SEEN_BY_HOST_CODE = frozenset({"compile.alignment"})
+
 Value = bool | int | float | str | None
 
 
@@ -76,8 +79,8 @@ class Refusal:
         """The configuration in one line."""
         return described(self.kernel, self.kwargs, self.num_warps, self.num_stages)
 
-    def fault(self) -> Fault:
-        """As what is wrong with the candidate."""
+    def fault(self, launch_line: int | None) -> Fault:
+        """As what is wrong with the candidate; `launch_line` is told where the compiler names no line."""
         check, facts = words.classify(self.said, self.kwargs)
         options: dict[str, Fact] = {
             name: value
@@ -85,7 +88,7 @@ class Refusal:
             if value is not None
         }
         reason = f"{self.describe()} cannot run: {shorten(self.said)}"
-        return Fault(check, reason, detail=self.said, line=self.line, facts={**options, **facts})
+        return Fault(check, reason, detail=self.said, line=self.line or launch_line, facts={**options, **facts})
 
 
 @dataclass(frozen=True)
@@ -177,21 +180,17 @@ def conclude(
 
 def _refused(found: Findings) -> Iterable[Fault]:
     """Refusals that the tuner does not pass over, or that leave a kernel nothing; each cause of a kernel once."""
-    able = {build.kernel for build in found.builds}
+    able = {(build.kernel, call) for build in found.builds for call in build.calls}
+    places = {called.call: called.line for called in found.raised if called.from_kernel}
     told: set[tuple[str, str, int | None]] = set()
     for refusal in found.refusals:
-        if refusal.error in LEFT_OUT_BY_TUNER and refusal.kernel in able and not _ended_a_call(refusal, found):
+        if refusal.error in LEFT_OUT_BY_TUNER and (refusal.kernel, refusal.call) in able:
             continue
-        fault = refusal.fault()
+        fault = refusal.fault(places.get(refusal.call))
         cause = (refusal.kernel, fault.check, fault.line)
         if cause not in told:
             told.add(cause)
             yield fault
-
-
-def _ended_a_call(refusal: Refusal, found: Findings) -> bool:
-    """Whether the call at which it was refused did not return because of a compile."""
-    return any(called.from_kernel and called.call == refusal.call for called in found.raised)
 
 
 def _raised(found: Findings) -> Iterable[Fault]:
@@ -202,7 +201,9 @@ def _raised(found: Findings) -> Iterable[Fault]:
             continue
         told.add(called.failure)
         where = "while the file is loaded" if called.call is None else f"at shape {called.call}"
-        yield Fault("compile.host", f"host code raised {where}: {called.failure}", called.said, called.line)
+        meant, facts = words.classify(called.said, {})
+        check = meant if meant in SEEN_BY_HOST_CODE else "compile.host"
+        yield Fault(check, f"host code raised {where}: {called.failure}", called.said, called.line, facts)
 
 
 def _over_limit(builds: Sequence[Build], limit: int) -> Iterable[Fault]:

@@ -6,11 +6,12 @@ reason to pass.
 
 from __future__ import annotations
 
+import _thread
 import hashlib
 import os
 import random
 import sys
-import threading
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def running() -> int:
             children += len(listing.read_text(encoding="ascii").split())
     except OSError:  # nothing of /proc to be seen: the threads alone
         children = 0
-    return threading._count() + children  # type: ignore[attr-defined]
+    return _thread._count() + children
 
 
 class Watch:
@@ -121,6 +122,11 @@ class Operators(TorchDispatchMode):
         super().__init__()
         self._paused = paused
         self.counts: dict[str, int] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Not: hiding this mode from torch.compile imports all of it, a second for each process."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

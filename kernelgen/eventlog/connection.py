@@ -27,7 +27,7 @@ OLDEST_SQLITE = (3, 37, 0)
 PRIMARY_CODE = 0xFF
 """Mask that takes SQLite's extended result codes to their primary one."""
 
-LOST_PART = ("no such table", "unsupported file format", "malformed database schema")
+LOST_PART = ("no such table", "unsupported file format", "malformed database schema", "Could not decode to UTF-8")
 """How SQLite begins to say, without a code of its own, that a file is damaged; the statements are kernelgen's."""
 
 MENDS: Mapping[int, str] = {
@@ -51,6 +51,8 @@ def sentences(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(path, error) from error
+    except UnicodeEncodeError as error:
+        raise LogError(f"{path} holds nothing like {error.object!r}: that is no text") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise LogError(f"{error.filename or path}: {reason}; check the disk and the permissions") from error

@@ -168,3 +168,24 @@ def test_a_log_whose_columns_hold_no_texts_is_told_by_verify(filled: Path) -> No
         assert any("2" in problem for problem in log.verify().problems)
         with pytest.raises(LogError):
             list(log.rows())
+
+
+def test_a_log_whose_texts_are_no_utf_8_is_damaged_and_kernelgen_is_not(filled: Path) -> None:
+    with sqlite3.connect(filled) as db:
+        for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {trigger}")
+        db.execute("UPDATE events SET time = CAST(x'ff' AS TEXT) WHERE seq = 2")
+    db.close()
+    with EventLog.read(filled) as log:
+        assert log.verify().problems
+        with pytest.raises(LogError, match="put back a copy"):
+            list(log.rows())
+
+
+@pytest.mark.parametrize("words", [["log", "target=\udce9"], ["log", "show", "\udce9"], ["replay", "\udce9"]])
+@pytest.mark.usefixtures("filled")
+def test_words_that_are_no_text_are_not_looked_for_in_the_log(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err.count("\n") == 1

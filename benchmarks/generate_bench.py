@@ -47,7 +47,7 @@ def prepared(folder: Path) -> None:
 def sweep(folder: Path, jobs: int) -> float:
     """Seconds of a basic multirun of so many jobs; seeds of the model tell them apart."""
     seeds = ",".join(str(n) for n in range(jobs))
-    return kernelgen(folder, "generate", "-m", "target=mla_decode_fp8", "state=1", f"lm.seed={seeds}")[0]
+    return kernelgen(folder, "generate", "judge=none", "-m", "target=mla_decode_fp8", "state=1", f"lm.seed={seeds}")[0]
 
 
 def run() -> dict[str, object]:
@@ -56,7 +56,7 @@ def run() -> dict[str, object]:
         folder = Path(name)
         prepared(folder)
         help_s = [kernelgen(folder, "--help")[0] for _ in range(REPEATS)]
-        cold = [kernelgen(folder, "generate", "target=moe_dispatch_384expert", "state=0") for _ in range(REPEATS)]
+        cold = [kernelgen(folder, "generate", "judge=none", "target=moe_dispatch_384expert", "state=0") for _ in range(REPEATS)]
         few, many = (statistics.median(sweep(folder, n) for _ in range(3)) for n in (1, 1 + SWEEP_JOBS))
         while _generations(folder) < REPLAYED:
             sweep(folder, SWEEP_JOBS)

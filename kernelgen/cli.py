@@ -19,15 +19,19 @@ from kernelgen.errors import BadInput, KernelgenError, nearest
 # command -> module of kernelgen.door with `run(arguments) -> exit code`, and the line that --help shows
 COMMANDS = {
     "generate": ("generate", "write the next kernel candidate, or a sweep of them with -m"),
+    "judge": ("judge", "how far up the ladder a candidate, or a kernel file of your own, comes"),
     "replay": ("replay", "make past generations again from the log and compare every byte"),
     "constraints": ("constraints", "seed, list, show, add, retract, select"),
     "target": ("target", "list, show and check targets"),
+    "prune": ("prune", "which configurations of an autotuning space can run at all, and why not"),
     "profile": ("profile", "import a profile; list and show the imported ones"),
     "headroom": ("headroom", "rank targets by the microseconds that can be won back"),
     "champion": ("champion", "show the kernel to beat; import your own"),
     "freeze": ("freeze", "stop generating for a target"),
     "unfreeze": ("freeze", "generate for it again"),
     "status": ("status", "where every target stands on every hardware"),
+    "retract": ("retract", "take a verdict back, and what came from it"),
+    "doctor": ("doctor", "what this machine can do, and how to install what is missing"),
     "log": ("log", "list, show, export and verify what happened"),
 }
 

@@ -12,17 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelgen.constraints.constants import UNKNOWN, Config, Constant, Evaluator
+from kernelgen.constraints.tensors import tensor_dtype
 from kernelgen.records import AutotuneConfig
 
 DEFAULT_WARPS, DEFAULT_STAGES = 4, 3
 """Triton's own for CUDA, where a launch states none."""
 OPTIONS = ("num_warps", "num_stages")
-_SAME_DTYPE = frozenset(
-    {"view", "reshape", "contiguous", "transpose", "permute", "t", "unsqueeze", "squeeze", "flatten", "clone", "expand"}
-)
-_MAKERS = frozenset({"empty", "zeros", "ones", "full", "empty_strided", "arange"})
-_LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "full_like"})
-_METHOD_DTYPE = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64", "int": "int32"}
 
 
 @dataclass(frozen=True)
@@ -78,25 +73,29 @@ class _Reader:
     ) -> None:
         self._tree, self._table, self._dtypes = tree, table, dtypes
         self._evaluator = Evaluator()
-        self._module = self._names(tree.body, {})
+        self._module = self._names(_Scope(tree), {})
         self._kernels = jit_functions(tree)
 
     def settings(self) -> Iterator[Setting]:
-        hosts = [
-            node for node in self._tree.body if not (isinstance(node, ast.FunctionDef) and node.name in self._kernels)
-        ]
-        for host in hosts:
-            body = host.body if isinstance(host, ast.FunctionDef | ast.ClassDef) else [host]
-            known = None
-            for node in ast.walk(host):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-                    kernel = self._kernels.get(_last_name(node.func.value))
-                    if kernel is not None:
-                        known = known or self._names(body, self._module)
-                        yield from self._launched(kernel, node, known, host)
+        for host in self._tree.body:
+            if isinstance(host, ast.FunctionDef) and host.name in self._kernels:
+                continue
+            calls = list(self._launches(host))
+            if calls:
+                scope = _Scope(host)
+                names = self._names(scope, self._module)
+                for kernel, call in calls:
+                    yield from self._launched(kernel, call, names, scope)
+
+    def _launches(self, host: ast.stmt) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+        for node in ast.walk(host):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+                kernel = self._kernels.get(_last_name(node.func.value))
+                if kernel is not None:
+                    yield kernel, node
 
     def _launched(
-        self, kernel: ast.FunctionDef, call: ast.Call, names: Mapping[str, Constant], host: ast.stmt
+        self, kernel: ast.FunctionDef, call: ast.Call, names: Mapping[str, Constant], scope: _Scope
     ) -> Iterator[Setting]:
         passed, complete = self._passed(kernel, call, names)
         values = {name: self._evaluator.value(node, names) for name, node in passed.items()}
@@ -108,7 +107,7 @@ class _Reader:
             self._option("num_warps", passed, known, DEFAULT_WARPS if complete else None),
             self._option("num_stages", passed, known, DEFAULT_STAGES if complete else None),
             line=call.lineno,
-            dtypes=self._passed_dtypes(passed, host),
+            dtypes=self._passed_dtypes(passed, scope),
         )
         rows = self._rows(kernel)
         if rows is None:
@@ -155,16 +154,16 @@ class _Reader:
 
     def _rows(self, kernel: ast.FunctionDef) -> list[Config] | None:
         """The kernel's configurations; None where it is not tuned, empty where they cannot be told."""
-        tuner = next(
-            (d for d in kernel.decorator_list if isinstance(d, ast.Call) and _last_name(d) == "autotune"), None
-        )
-        if tuner is None:
-            return None
         if kernel.name in self._table:
             return [
                 Config(c.kwargs, {"num_warps": c.num_warps, "num_stages": c.num_stages, "row": c})
                 for c in self._table[kernel.name]
             ]
+        tuner = next(
+            (d for d in kernel.decorator_list if isinstance(d, ast.Call) and _last_name(d) == "autotune"), None
+        )
+        if tuner is None:
+            return None
         given = next((keyword.value for keyword in tuner.keywords if keyword.arg == "configs"), None)
         given = tuner.args[0] if given is None and tuner.args else given
         rows = UNKNOWN if given is None else self._evaluator.value(given, self._module)
@@ -172,32 +171,64 @@ class _Reader:
             return []
         return [row for row in rows if isinstance(row, Config) and isinstance(row.kwargs, Mapping)]
 
-    def _names(self, body: Sequence[ast.stmt], outer: Mapping[str, Constant]) -> dict[str, Constant]:
-        """Names given one constant value in a body; one that is given two is not constant."""
-        names = dict(outer)
-        times: dict[str, int] = {}
-        for statement in body:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    times[node.id] = times.get(node.id, 0) + 1
-        names |= dict.fromkeys(times, UNKNOWN)
-        for statement in body:
-            for node in ast.walk(statement):
-                match node:
-                    case (
-                        ast.Assign(targets=[target], value=value)
-                        | ast.AnnAssign(target=target, value=ast.expr() as value)
-                    ):
-                        for name, part in _pairs(target, value):
-                            if times.get(name) == 1:
-                                names[name] = self._evaluator.value(part, names)
+    def _names(self, scope: _Scope, outer: Mapping[str, Constant]) -> dict[str, Constant]:
+        """Names given one constant value in a scope; one that is given two, or is an argument, is not constant."""
+        names = {**outer, **dict.fromkeys(scope.names, UNKNOWN)}
+        for name, value in scope.single():
+            names[name] = self._evaluator.value(value, names)
         return names
 
-    def _passed_dtypes(self, passed: Mapping[str, ast.expr], host: ast.stmt) -> dict[str, str]:
+    def _passed_dtypes(self, passed: Mapping[str, ast.expr], scope: _Scope) -> dict[str, str]:
         # in a helper the name of an argument may stand for something else
-        known = self._dtypes if isinstance(host, ast.FunctionDef) and set(self._dtypes) <= _parameters(host) else {}
-        found = {name: _dtype(node, host, known, set()) for name, node in passed.items()}
+        known = self._dtypes if set(self._dtypes) <= scope.arguments else {}
+        found = {name: tensor_dtype(node, scope.values, known) for name, node in passed.items()}
         return {name: dtype for name, dtype in found.items() if dtype is not None}
+
+
+class _Scope:
+    """What the statements of a function, or of a module's top, give to names; functions within it aside."""
+
+    def __init__(self, owner: ast.stmt | ast.Module) -> None:
+        self.arguments = _parameters(owner) if isinstance(owner, ast.FunctionDef) else set[str]()
+        self.values: dict[str, list[ast.expr | None]] = {}
+        """What is assigned to each name, in order; None for a value that the text does not tell."""
+        for node in _own_nodes(owner):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    self._assign(target, node.value)
+            elif isinstance(node, ast.For | ast.AugAssign | ast.NamedExpr | ast.comprehension):
+                self._assign(node.target, None)
+            elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+                self._assign(node.optional_vars, None)
+
+    @property
+    def names(self) -> set[str]:
+        """Every name that is its own."""
+        return self.arguments | set(self.values)
+
+    def single(self) -> Iterator[tuple[str, ast.expr]]:
+        """Names that are given one value, with it, in the order of the text."""
+        for name, values in self.values.items():
+            if len(values) == 1 and values[0] is not None and name not in self.arguments:
+                yield name, values[0]
+
+    def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self.values.setdefault(target.id, []).append(value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else None
+            for index, part in enumerate(target.elts):
+                self._assign(part, None if parts is None else parts[index])
+
+
+def _own_nodes(owner: ast.stmt | ast.Module) -> Iterator[ast.AST]:
+    """The nodes of a scope in the order of the text, without those of functions within it."""
+    waiting = list(reversed(list(ast.iter_child_nodes(owner))))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 def _parameters(function: ast.FunctionDef) -> set[str]:
@@ -212,65 +243,3 @@ def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Call):
         return _last_name(node.func)
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Names and what is assigned to each, also in `a, b = 1, 2`."""
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        for part, given in zip(target.elts, value.elts, strict=True):
-            yield from _pairs(part, given)
-
-
-def _dtype(node: ast.expr, host: ast.stmt, known: Mapping[str, str], asked: set[str]) -> str | None:
-    """torch's name of the dtype of a tensor expression of host code, or None."""
-    match node:
-        case ast.Name(id=name):
-            given = [] if name in asked else list(_assigned(name, host))
-            if not given:
-                return known.get(name)
-            found = {_dtype(value, host, known, asked | {name}) if value is not None else None for value in given}
-            return found.pop() if len(found) == 1 else None
-        case ast.Subscript(value=value):
-            return _dtype(value, host, known, asked)
-        case ast.Attribute(value=value, attr="T" | "mT" | "data"):
-            return _dtype(value, host, known, asked)
-        case ast.Call(func=ast.Attribute(value=value, attr=method)):
-            return _of_call(node, value, method, host, known, asked)
-    return None
-
-
-def _of_call(
-    call: ast.Call, value: ast.expr, method: str, host: ast.stmt, known: Mapping[str, str], asked: set[str]
-) -> str | None:
-    named = next((k.value for k in call.keywords if k.arg == "dtype"), None)
-    literal = next((n for n in (named, *call.args) if n is not None and _torch_dtype(n)), None)
-    if literal is not None:
-        return _torch_dtype(literal)
-    if method in _MAKERS:
-        return "float32" if named is None and method != "arange" and method != "full" else None
-    if method in _LIKE and call.args and named is None:
-        return _dtype(call.args[0], host, known, asked)
-    if named is not None and isinstance(named, ast.Attribute) and named.attr == "dtype":
-        return _dtype(named.value, host, known, asked)
-    if method in _METHOD_DTYPE:
-        return _METHOD_DTYPE[method]
-    return _dtype(value, host, known, asked) if method in _SAME_DTYPE else None
-
-
-def _torch_dtype(node: ast.expr) -> str | None:
-    is_torch = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch"
-    return node.attr if is_torch and isinstance(node, ast.Attribute) else None
-
-
-def _assigned(name: str, host: ast.stmt) -> Iterator[ast.expr | None]:
-    """What is assigned to a name in a function; None for a value that is not told."""
-    for node in ast.walk(host):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                pairs = list(_pairs(target, node.value))
-                if name in dict(pairs):
-                    yield dict(pairs)[name]
-                elif any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target)):
-                    yield None

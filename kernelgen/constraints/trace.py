@@ -9,60 +9,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from kernelgen.constraints import operations
+from kernelgen.constraints import calls, operations
 from kernelgen.constraints.constants import UNKNOWN, Constant, Evaluator
 from kernelgen.constraints.launches import Setting, constexprs
+from kernelgen.constraints.seen import Descriptor, Load, Product, Trace
 from kernelgen.constraints.tiles import NOTHING, OF_TORCH, Shape, Tile, runs_on, scalar
 
 DEEPEST_CALL = 6
 MOST_VISITS = 100_000
 """Expressions visited for one kernel; what comes after them is not seen."""
-
-
-@dataclass(frozen=True)
-class Load:
-    """One load."""
-
-    shape: Shape | None
-    """Extents of what it loads."""
-    dtype: str | None
-    """Of its elements."""
-    loop: int | None
-    """The loop it stands in and depends on."""
-    runs_on: bool
-    """Whether its addresses may follow one another."""
-    needs: frozenset[int]
-    """Loads its addresses are computed from."""
-
-
-@dataclass(frozen=True)
-class Product:
-    """One `tl.dot`."""
-
-    left: Tile
-    """First operand."""
-    right: Tile
-    """Second operand."""
-    loop: int | None
-    """The innermost pipelined loop it stands in."""
-
-
-@dataclass
-class Trace:
-    """What a kernel was seen to do."""
-
-    extents: list[int] = field(default_factory=list)
-    """Every known extent of a block it makes."""
-    products: list[Product] = field(default_factory=list)
-    """Every product."""
-    loads: list[Load] = field(default_factory=list)
-    """Every load, by number."""
-    stages: dict[int, int | None] = field(default_factory=dict)
-    """Stages that a loop itself asks for, by loop."""
-    descriptors: list[tuple[int | None, str | None]] = field(default_factory=list)
-    """Last extent and dtype of every tensor descriptor made."""
 
 
 def trace(setting: Setting, functions: Mapping[str, ast.FunctionDef]) -> Trace:
@@ -145,7 +102,7 @@ class Follower:
 
     def _for(self, node: ast.For, names: dict[str, Tile]) -> None:
         call = node.iter if isinstance(node.iter, ast.Call) else None
-        called = "" if call is None else operations.called(call)
+        called = "" if call is None else calls.called(call)
         bounds = [self.tile(bound, names).constant for bound in call.args] if call is not None else []
         one_turn = bool(bounds) and UNKNOWN not in bounds and self._turns_of(bounds) <= 1
         unrolled = one_turn or called == "static_range"
@@ -246,14 +203,14 @@ class Follower:
         """A product is taken."""
         self.seen.products.append(Product(left, right, self.loop))
 
-    def described(self, last: int | None, dtype: str | None) -> None:
+    def described(self, last: int | None, stride: int | None, dtype: str | None) -> None:
         """A tensor descriptor is made."""
-        self.seen.descriptors.append((last, dtype))
+        self.seen.descriptors.append(Descriptor(last, stride, dtype))
 
     def _call(self, node: ast.Call, names: dict[str, Tile]) -> Tile:
         function = self._functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
         if function is None:
-            return operations.call(self, node, names)
+            return calls.call(self, node, names)
         given = [self.tile(argument, names) for argument in node.args if not isinstance(argument, ast.Starred)]
         named = {k.arg: self.tile(k.value, names) for k in node.keywords if k.arg is not None}
         if self._depth == DEEPEST_CALL or len(given) < len(node.args):

@@ -24,7 +24,7 @@ from kernelgen.ids import new_id, timestamp, utc_now
 from kernelgen.records import Constraint, Retraction, Scope
 
 GRAMMAR = Grammar(
-    nouns=("list", "seed", "show", "add", "retract", "select"),
+    nouns=("list", "seed", "show", "add", "retract", "select", "proposals", "adopt"),
     default_noun="list",
     keys=("severity", "dsl", "rule", "source"),
     groups=("target", "hardware", "state", "policy"),
@@ -33,14 +33,23 @@ GRAMMAR = Grammar(
 )
 STATEMENT_SHOWN = 100
 SEVERITIES = ("hard", "soft", "positive")
-WORDLESS = ("list", "seed", "select")
+WORDLESS = ("list", "seed", "select", "proposals")
 """Nouns that take no word beside them."""
 
 
 def run(argv: Sequence[str]) -> int:
     """Run one of the nouns on the constraint file and the log."""
     arguments = parse(argv, GRAMMAR)
-    verb = {"list": _list, "seed": _seed, "show": _show, "add": _add, "retract": _retract, "select": _select}
+    verb = {
+        "list": _list,
+        "seed": _seed,
+        "show": _show,
+        "add": _add,
+        "retract": _retract,
+        "select": _select,
+        "proposals": _proposals,
+        "adopt": _adopt,
+    }
     if arguments.noun in WORDLESS:
         arguments.no_words()  # before the log, which opening makes where there is none
     file = ConstraintFile(arguments.place("constraints"))
@@ -154,6 +163,32 @@ def _select(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) ->
         f"{selection.considered} hold here, {len(selection.chosen)} entries; left out: {left}"
     )
     emit(selection.model_dump(mode="json"), text, as_json=arguments.as_json)
+
+
+def _proposals(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
+    from kernelgen.judging.proposals import waiting
+
+    found = [one.constraint for one in waiting(rows.log, reconcile(file, rows))]
+    cells = [(c.id, c.severity, _where(c.scope), _cut(c.statement)) for c in found]
+    text = table(("id", "severity", "scope", "statement"), cells) if cells else "no proposal waits"
+    emit({"proposals": [c.model_dump(mode="json") for c in found]}, text, as_json=arguments.as_json)
+
+
+def _adopt(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
+    from kernelgen.judging.learn import adopt
+    from kernelgen.judging.proposals import proposal, waiting
+
+    book = reconcile(file, rows)
+    if "--all" in arguments.flags:
+        arguments.no_words()
+        chosen = [one.constraint for one in waiting(rows.log, book)]
+    else:
+        name = arguments.word("a proposal's ID, or --all", "kernelgen constraints adopt c_0123456789ab")
+        chosen = [proposal(rows.log, book, name).constraint]
+    for constraint in chosen:
+        adopt(constraint, log=rows.log, constraints=file.path)
+    lines = [f"{good('adopted')} {constraint.id}: {constraint.statement}" for constraint in chosen]
+    emit({"adopted": [c.id for c in chosen]}, "\n".join(lines) or "no proposal waits", as_json=arguments.as_json)
 
 
 def _policy(arguments: Arguments) -> Policy:

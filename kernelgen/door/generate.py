@@ -87,15 +87,31 @@ def generate(resolved: Resolved, *, as_json: bool) -> int:
         prepared = prepare(resolved, log)
         model = open_model(prepared.config.lm, log)
         results = run_all(prepared, log=log, model=model, out=place.out)
-    if len(results) == 1 and isinstance(results[0], KernelgenError):
-        raise results[0]
-    for result in results:
-        if isinstance(result, KernelgenError):
-            told = {"error": type(result).__name__, "message": str(result)}
-            emit(told, f"{bad('failed')}: {result}", as_json=as_json)
-        else:
-            tell(result, as_json=as_json)
-    return 1 if any(isinstance(result, KernelgenError) for result in results) else 0
+        if len(results) == 1 and isinstance(results[0], KernelgenError):
+            raise results[0]
+        return 1 if [result for result in results if not _ends_well(result, resolved, log, as_json)] else 0
+
+
+def _ends_well(result: Outcome | KernelgenError, resolved: Resolved, log: EventLog, as_json: bool) -> bool:
+    """Tell what one candidate came to, judged as far as the config says; whether nothing failed."""
+    if isinstance(result, KernelgenError):
+        told = {"error": type(result).__name__, "message": str(result)}
+        emit(told, f"{bad('failed')}: {result}", as_json=as_json)
+        return False
+    if resolved.config.judge == "none":
+        tell(result, as_json=as_json)
+        return True
+    from kernelgen.door import judge
+
+    if not as_json:
+        tell(result, as_json=False)  # before the verdict, which takes seconds
+    judgement = judge.judge_generated(result.iteration_id, resolved, log)
+    if as_json:
+        verdict = None if judgement is None else judge.record(judgement)
+        emit({**_record(result), "verdict": verdict}, "", as_json=True)
+    elif judgement is not None:
+        print(judge.text(judgement))
+    return judgement is None or judgement.ruling.verdict.refused() is None
 
 
 def tell(outcome: Outcome, *, as_json: bool) -> None:

@@ -1,26 +1,26 @@
-"""`kernelgen judge`: the ladder for generated candidates and for users' own files, a verdict event each."""
+"""`kernelgen judge`: the ladder for generated candidates and users' own files, a verdict event each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import atexit
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kernelgen.config import Policy
-from kernelgen.constraints.store import ConstraintFile, reconcile
-from kernelgen.door.arguments import Arguments, Grammar, parse, whole_number
+from kernelgen.door.arguments import Arguments, Grammar, parse
 from kernelgen.door.console import Progress, bad, coloured_outcome, complain, emit, good, warn
 from kernelgen.door.regions import choice, hardware_of
-from kernelgen.errors import BadInput, KernelgenError
+from kernelgen.errors import BadInput
 from kernelgen.eventlog.store import EventLog
-from kernelgen.generation.region import ConstraintRows
-from kernelgen.judging import problems
-from kernelgen.judging.judge import Ruling, judge
-from kernelgen.judging.learn import Lesson, catch_up, learn
-from kernelgen.judging.levels import Servers, Terms, level_named
+from kernelgen.events import VerdictReached
+from kernelgen.generation.workspace import Resolved
+from kernelgen.judging.levels import SEED_DIGITS, Servers, level_named
+from kernelgen.judging.session import Judgement, Session, session
 from kernelgen.judging.subjects import Judged, Place, find
-from kernelgen.records import LevelResult
+from kernelgen.records import LevelResult, Verdict
 
 GRAMMAR = Grammar(keys=("level", "reference", "containment", "seed", "device"), groups=("target", "hardware", "policy"))
 CONTAINMENT = {"on": True, "off": False}
@@ -33,43 +33,34 @@ def run(argv: Sequence[str]) -> int:
     if not arguments.words:
         raise BadInput("kernelgen judge needs a candidate's ID or a file, as in `kernelgen judge g2026 level=L1`.")
     level = level_named(arguments.keys.get("level", "L2"))
+    device = None if "device" not in arguments.keys else _one_of(arguments, "device", DEVICES)
+    contained = CONTAINMENT[_one_of(arguments, "containment", CONTAINMENT, "on")]
     hardware, catalog = hardware_of(arguments)
-    policy = _policy(arguments)
-    rulings: list[Ruling] = []
+    constraints, policy, seed = arguments.place("constraints"), _policy(arguments), _seed(arguments)
     with EventLog.open(arguments.place("events")) as log:
-        catch_up(log, arguments.place("constraints"), policy)
         place = Place(log, catalog, hardware, choice(arguments, "target"))
         candidates = [_find(word, place, arguments) for word in arguments.words]
-        progress = Progress("judging", len(candidates))
-        with _terms(arguments, policy, log) as terms:
+        progress, refused = Progress("judging", len(candidates)), 0
+        with session(log, constraints, catalog, policy, contained=contained, seed=seed, device=device) as judging:
             for judged in candidates:
-                ruling = judge(judged, level, terms, log)
-                rulings.append(ruling)
-                lessons = learn(ruling.row, log=log, constraints=arguments.place("constraints"), policy=policy)
+                judgement = judging.judge(judged, level)
+                refused += judgement.ruling.verdict.refused() is not None
                 progress.step()
-                tell(ruling, lessons, as_json=arguments.as_json)
-    return 1 if any(ruling.verdict.refused() for ruling in rulings) else 0
+                emit(record(judgement), text(judgement), as_json=arguments.as_json)
+    return 1 if refused else 0
 
 
 def _find(word: str, place: Place, arguments: Arguments) -> Judged:
+    """The candidate named, or the solution of a problem."""
     reference = arguments.keys.get("reference")
     if reference is None:
         return find(word, place)
-    return problems.solution(Path(word), Path(reference), place.hardware)
+    from kernelgen.judging.problems import solution
+
+    return solution(Path(word), Path(reference), place.hardware)
 
 
-@contextmanager
-def _terms(arguments: Arguments, policy: Policy, log: EventLog) -> Iterator[Terms]:
-    contained = _one_of(arguments, "containment", CONTAINMENT, "on")
-    device = arguments.keys.get("device")
-    if device is not None and device not in DEVICES:
-        raise BadInput(f"device={device} is not one of {', '.join(DEVICES)}.")
-    book = reconcile(ConstraintFile(arguments.place("constraints")), ConstraintRows(log))
-    with Servers(contained=CONTAINMENT[contained]) as servers:
-        yield Terms(policy, book.active, servers, seed=_seed(arguments), device=device)
-
-
-def _one_of(arguments: Arguments, key: str, choices: dict[str, bool], default: str) -> str:
+def _one_of(arguments: Arguments, key: str, choices: Iterable[str], default: str = "") -> str:
     value = arguments.keys.get(key, default)
     if value not in choices:
         raise BadInput(f"{key}={value} is not one of {', '.join(choices)}.")
@@ -77,11 +68,11 @@ def _one_of(arguments: Arguments, key: str, choices: dict[str, bool], default: s
 
 
 def _seed(arguments: Arguments) -> int | None:
-    text = arguments.keys.get("seed")
-    number = None if text is None else whole_number(text)
-    if text is not None and number is None:
-        raise BadInput(f"seed={text} is not a number; write seed=1.")
-    return number
+    """The seed given; a verdict tells its own, of up to 15 digits."""
+    given = arguments.keys.get("seed")
+    if given is not None and not (given.isascii() and given.isdigit() and len(given) <= SEED_DIGITS):
+        raise BadInput(f"seed={given} is not a number that a verdict tells; write seed=1.")
+    return None if given is None else int(given)
 
 
 def _policy(arguments: Arguments) -> Policy:
@@ -92,42 +83,63 @@ def _policy(arguments: Arguments) -> Policy:
     return compose.compose(overrides, arguments.config_dirs).config.policy
 
 
-def tell(ruling: Ruling, lessons: Sequence[Lesson], *, as_json: bool) -> None:
-    """Print a verdict: a line a level, and what was learned of it."""
-    emit(record(ruling, lessons), text(ruling, lessons), as_json=as_json)
+@cache
+def _shared_servers() -> Servers:
+    """The processes of all jobs of this process: starting one takes seconds."""
+    servers = Servers(contained=True)
+    atexit.register(servers.close)
+    return servers
 
 
-def record(ruling: Ruling, lessons: Sequence[Lesson]) -> dict[str, Any]:
+def judge_generated(iteration_id: str, resolved: Resolved, log: EventLog) -> Judgement | None:
+    """Judge a candidate just generated as far as the config says; None, and said so, where nothing can contain it."""
+    config, place = resolved.config, resolved.workspace
+    assert config.judge != "none"
+    judging = Session(log, place.constraints, resolved.catalog, config.policy, _shared_servers())
+    found = find(iteration_id, Place(log, resolved.catalog, config.hardware))
+    try:
+        judging.catch_up()
+        return judging.judge(found, config.judge)
+    except BadInput as error:
+        complain(f"not judged: {error}")
+        return None
+
+
+def record(judgement: Judgement) -> dict[str, Any]:
     """A verdict as one machine-readable record."""
-    refused, event = ruling.verdict.refused(), ruling.row.event
+    ruling = judgement.ruling
+    judged, verdict, event = ruling.judged, ruling.verdict, ruling.row.event
+    assert isinstance(event, VerdictReached)
+    refused = verdict.refused()
     return {
         "verdict": ruling.row.id,
-        "iteration_id": ruling.judged.iteration_id,
-        "candidate": ruling.judged.told,
-        "target": ruling.judged.target.name,
-        "hardware": ruling.judged.hardware.name,
-        "highest": ruling.verdict.highest(),
+        "iteration_id": judged.iteration_id,
+        "candidate": judged.told,
+        "target": judged.target.name,
+        "hardware": judged.hardware.name,
+        "highest": verdict.highest(),
         "refused_at": None if refused is None else refused.level,
-        "levels": [level.model_dump(mode="json") for level in ruling.verdict.levels],
-        "machine": getattr(event, "machine", "{}"),
-        "learned": [lesson.constraint.id for lesson in lessons],
+        "levels": [level.model_dump(mode="json") for level in verdict.levels],
+        "machine": json.loads(event.machine),
+        "learned": [learned.constraint.id for learned in judgement.learned],
     }
 
 
-def text(ruling: Ruling, lessons: Sequence[Lesson]) -> str:
-    """A verdict for a person."""
-    refused, highest = ruling.verdict.refused(), ruling.verdict.highest()
-    if refused is not None:
-        head = f"{bad(refused.outcome)} {refused.level}"
-    elif highest is not None:
-        head = f"{good('passed')} {highest}"
-    else:
-        head = f"{warn('inconclusive')}"
-    lines = [f"{head}  {ruling.judged.told}: {ruling.judged.target.name} on {ruling.judged.hardware.name}"]
-    for level in ruling.verdict.levels:
+def text(judgement: Judgement) -> str:
+    """A verdict for a person: a line a level, what was wrong, and what was learned of it."""
+    judged, verdict = judgement.ruling.judged, judgement.ruling.verdict
+    lines = [f"{_head(verdict)}  {judged.told}: {judged.target.name} on {judged.hardware.name}"]
+    for level in verdict.levels:
         lines += _level(level)
-    lines += [f"  {lesson.sentence()}" for lesson in lessons]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"  {learned.sentence()}" for learned in judgement.learned)])
+
+
+def _head(verdict: Verdict) -> str:
+    """What came of it, in two words."""
+    refused, highest = verdict.refused(), verdict.highest()
+    if refused is not None:
+        return f"{bad(refused.outcome)} {refused.level}"
+    return warn("inconclusive") if highest is None else f"{good('passed')} {highest}"
 
 
 def _level(level: LevelResult) -> list[str]:
@@ -139,8 +151,3 @@ def _level(level: LevelResult) -> list[str]:
             lines.append(f"     {finding.check}{place}: {finding.reason}")
         lines += [f"     | {line}" for line in finding.detail.splitlines()]
     return [*lines, *(f"     note: {note}" for note in level.notes)]
-
-
-def tell_error(error: KernelgenError) -> None:
-    """Say that a verdict could not be reached, beside what was done."""
-    complain(f"not judged: {error}")

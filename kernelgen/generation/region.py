@@ -9,35 +9,44 @@ from kernelgen import champions, freeze, state
 from kernelgen.catalog import Catalog
 from kernelgen.config import Hardware, Policy, Target
 from kernelgen.eventlog.store import EventLog
-from kernelgen.events import ConstraintAdded, ConstraintRetracted, Event, ProfileImported
+from kernelgen.events import ConstraintAdded, ConstraintRetracted, Event, ProfileImported, VerdictRetracted
 from kernelgen.profile.headroom import HeadroomRow
 from kernelgen.profile.headroom import headroom as rank
 from kernelgen.records import Champion, Position, Profile
 from kernelgen.targets.code import champion_source
 
 CONSTRAINT_KINDS = ("constraint_added", "constraint_retracted")
+VERDICT = "verdict_reached"
 
 
 class ConstraintRows:
     """The log as the constraint store needs it."""
 
     def __init__(self, log: EventLog) -> None:
-        self._log = log
+        self.log = log
 
     def constraint_rows(self) -> Iterator[tuple[str, ConstraintAdded | ConstraintRetracted]]:
         """Every constraint event with its event id, oldest first."""
-        for row in self._log.rows(kinds=CONSTRAINT_KINDS):
+        for row in self.log.rows(kinds=CONSTRAINT_KINDS):
             assert isinstance(row.event, ConstraintAdded | ConstraintRetracted)
             yield row.id, row.event
 
     def append_all(self, events: Iterable[ConstraintAdded | ConstraintRetracted]) -> None:
         """Append them in one transaction."""
-        self._log.append_all((event, ()) for event in events)
+        self.log.append_all((event, ()) for event in events)
 
 
 def events(log: EventLog, kinds: Collection[str], target: str, hardware: str) -> Iterator[Event]:
-    """The region's events of these kinds, oldest first."""
-    return (row.event for row in log.rows(kinds=kinds, target=target, hardware=hardware))
+    """The region's events of these kinds, oldest first; verdicts that were retracted are left out."""
+    gone = retracted_verdicts(log, target, hardware) if VERDICT in kinds else frozenset()
+    rows = log.rows(kinds=kinds, target=target, hardware=hardware)
+    return (row.event for row in rows if row.id not in gone)
+
+
+def retracted_verdicts(log: EventLog, target: str | None = None, hardware: str | None = None) -> frozenset[str]:
+    """Event ids of the verdicts that were retracted, of one region or of all."""
+    rows = log.rows(kinds=("verdict_retracted",), target=target, hardware=hardware)
+    return frozenset(row.event.verdict for row in rows if isinstance(row.event, VerdictRetracted))
 
 
 def latest_profile(log: EventLog, target: str, hardware: str, shape: str | None) -> Profile | None:

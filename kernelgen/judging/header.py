@@ -67,8 +67,10 @@ def check_header(text: str, about: HeaderFacts) -> list[Finding]:
         found.append(_lie("overrides", about.override_ids, overridden))
     source = digest_text(part.kernel.code)
     if source != about.source:
-        reason = "The model's part is not the one that the generation logged; restore the file, or judge it under another name."
-        found.append(Finding(check="header.model_part", reason=reason, detail=f"logged {about.source}\nhere   {source}"))
+        reason = "The model's part is not the one that the generation logged; restore the file from the log."
+        found.append(
+            Finding(check="header.model_part", reason=reason, detail=f"logged {about.source}\nhere   {source}")
+        )
     elif said.get("model part") != (source,):
         found.append(_lie("model part", (source,), said.get("model part", ())))
     return found
@@ -81,6 +83,6 @@ def _lie(key: str, wanted: tuple[str, ...], said: tuple[str, ...]) -> Finding:
     does = said[place] if place < len(said) else "nothing"
     return Finding(
         check=f"header.{key.replace(' ', '_')}",
-        reason=f"The header's '{key}' is not what the generation logged: it says {does!r}, and the log says {should!r}.",
+        reason=f"The header's '{key}' is not true: it says {does!r}, and the log says {should!r}.",
         detail="\n".join(["the log:", *wanted, "the header:", *said]),
     )

@@ -27,7 +27,8 @@ from kernelgen.records import Constraint, Level
 JUDGED_LEVELS: tuple[Level, ...] = ("L0", "L1", "L2")
 PORTING_STATES = (3, 4)
 """States whose job is to adapt a known kernel: likeness is a note there."""
-SEED_BITS = 48
+SEED_DIGITS = 15
+"""Longest seed, in decimal digits: it fits every random generator's 64 bits."""
 
 
 class Servers:
@@ -81,7 +82,7 @@ def climb(judged: Judged, upto: Level, terms: Terms) -> list[Result]:
     results: list[Result] = []
     for level in JUDGED_LEVELS[: JUDGED_LEVELS.index(upto) + 1]:
         started = time.monotonic()
-        result = replace(steps[level](judged, terms), seconds=round(time.monotonic() - started, 3))
+        result = replace(judged.step(level, terms, steps[level]), seconds=round(time.monotonic() - started, 3))
         results.append(result)
         if result.outcome in ("failed", "suspect"):
             break
@@ -134,7 +135,7 @@ def _l2(judged: Judged, terms: Terms) -> Result:
         judged.subject,
         server_for=terms.servers.get,
         device=terms.device,
-        seed=secrets.randbits(SEED_BITS) if terms.seed is None else terms.seed,
+        seed=secrets.randbelow(10**SEED_DIGITS) if terms.seed is None else terms.seed,
         timeout_s=terms.policy.level_timeout_s,
     )
 

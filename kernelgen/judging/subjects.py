@@ -6,25 +6,30 @@ target is named or its entry point names it. Nothing here runs or imports a cand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelgen import markers
 from kernelgen.candidates import read_back, read_header
 from kernelgen.candidates.build import table_text
 from kernelgen.catalog import Catalog
-from kernelgen.config import Dsl, GenerateConfig, Hardware, Target, TensorSpec
+from kernelgen.config import Dsl, Hardware, Target, TensorSpec
 from kernelgen.errors import BadInput, LogError, nearest
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import CandidateGenerated, GenerationRequested
 from kernelgen.generation.inputs import read_text
 from kernelgen.generation.logged import LogReader
 from kernelgen.ids import new_id
-from kernelgen.judging.header import HeaderFacts, check_header, facts_of
+from kernelgen.judging.header import check_header, facts_of
+from kernelgen.ladder.results import Result
 from kernelgen.ladder.subject import Goal, Subject
-from kernelgen.records import Finding, Language
+from kernelgen.records import Finding, Language, Level
 from kernelgen.targets.findings import Spec
+
+if TYPE_CHECKING:
+    from kernelgen.judging.levels import Terms
 
 LANGUAGES: dict[str, Language] = {".py": "python", ".cu": "cuda"}
 FILE_PREFIX = "f"
@@ -54,6 +59,10 @@ class Judged:
     """Id and source of the champion that it was to beat."""
     notes: tuple[str, ...] = field(default=())
     """What the verdict's reader should know."""
+
+    def step(self, level: Level, terms: Terms, usual: Callable[[Judged, Terms], Result]) -> Result:
+        """One level of the ladder; `usual` is what it is for most candidates."""
+        return usual(self, terms)
 
 
 @dataclass(frozen=True)
@@ -96,9 +105,7 @@ def _generation(log: EventLog, iteration_id: str) -> tuple[GenerationRequested, 
     return asked, generated
 
 
-def _generated(
-    told: str, text: str, asked: GenerationRequested, generated: CandidateGenerated, place: Place
-) -> Judged:
+def _generated(told: str, text: str, asked: GenerationRequested, generated: CandidateGenerated, place: Place) -> Judged:
     """A candidate of this log; `text` is the file as it is to be judged."""
     prepared = LogReader(place.log).prepared(asked)
     config = prepared.config
@@ -212,6 +219,3 @@ def goal(target: Target, hardware: Hardware, module: str, folder: str | None) ->
 
 def _specs(tensors: Sequence[TensorSpec]) -> tuple[Spec, ...]:
     return tuple((tensor.name, tensor.dtype, list(tensor.shape)) for tensor in tensors)
-
-
-__all__ = ["HeaderFacts", "Judged", "Place", "find", "goal"]

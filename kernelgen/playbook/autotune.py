@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kernelgen.errors import NoPlay
 from kernelgen.playbook.champion import Champion, Kernel, parse
-from kernelgen.playbook.limits import allowed, keep_allowed
+from kernelgen.playbook.limits import Place, allowed, keep_allowed
 from kernelgen.playbook.reading import Request
 from kernelgen.playbook.reply import render
 from kernelgen.playbook.rewrite import without_table
@@ -40,7 +40,7 @@ def propose(request: Request) -> str:
             f"Every configuration that the playbook knows around those of {request.champion_id} was tried, is against "
             "a hard constraint, or may not be autotuned: go on with state 1."
         )
-    kept = keep_allowed(request, table, f"the champion {request.champion_id}")
+    kept = keep_allowed(request, table, f"the champion {request.champion_id}", champion.source)
     return render(request, _hypothesis(request, champion, searched), without_table(champion, kept), kept)
 
 
@@ -66,7 +66,8 @@ def _fresh(request: Request, champion: Champion, kernel: Kernel, own: Sequence[A
         return []
     # a program's share may only change where the grid is computed from it
     fixed = kernel.grid_depends_on - champion.meta_names
-    return around(own, fixed, request.tried(kernel.name), lambda config: allowed(request, config))
+    place = Place(kernel.name, champion.source)
+    return around(own, fixed, request.tried(kernel.name), lambda config: allowed(request, config, place))
 
 
 def _hypothesis(request: Request, champion: Champion, searched: dict[str, int]) -> str:

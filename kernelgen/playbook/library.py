@@ -133,7 +133,7 @@ def _answer(request: Request, play: Play, number: int) -> str:
     constants = play.variants()[number]
     source = with_constants(play, constants)
     what = f"the play {play.name}"
-    kept = keep_allowed(request, play.configs, what)
+    kept = keep_allowed(request, play.configs, what, source)
     model_part = without_table(parse(source), kept)
     if broken := broken_rule(request, source=model_part):
         raise NoPlay(f"The source of {what} is against the hard constraint {broken}.")

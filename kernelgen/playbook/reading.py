@@ -8,7 +8,7 @@ NoPlay names it. The first section of a name counts, so that messages of a re-as
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,6 +22,7 @@ _HARDWARE = re.compile(r"^\[SYSTEM\].* optimizing for (?P<title>.+) \((?P<arch>\
 _STATE = re.compile(r"^You are at State (\d)\b", re.MULTILINE)
 _CHAMPION = re.compile(r"^Champion: (?P<id>\S+) .*?, (?P<language>\w+), entry point (?P<entry>\w+)", re.MULTILINE)
 _ATTEMPT = re.compile(r"^- State (?P<state>\d), (?P<id>[^:\s]+): (?P<said>.*)$", re.MULTILINE)
+_TENSOR = re.compile(r"^  (\w+): (\w+) \[", re.MULTILINE)
 _CONFIGS_MARK = " configs: "
 _CONFIGS = TypeAdapter(dict[str, tuple[AutotuneConfig, ...]])
 
@@ -78,6 +79,8 @@ class Request:
     """Its source, ending in one newline."""
     attempts: tuple[PastAttempt, ...]
     """What was tried, oldest first."""
+    dtypes: dict[str, str] = field(default_factory=dict)
+    """torch's names of the dtypes of the entry point's tensors, as far as the task tells them."""
 
     def tried(self, kernel: str) -> list[AutotuneConfig]:
         """Every configuration of a kernel that earlier attempts list."""
@@ -107,6 +110,7 @@ def read(prompt: str) -> Request:
         champion_language=champion["language"],
         champion_source=_first_block(parts["CHAMPION"]),
         attempts=tuple(_attempt(found) for found in _ATTEMPT.finditer(state_text)),
+        dtypes=dict(_TENSOR.findall(parts["TASK"].partition("\nreturns")[0])),
     )
 
 

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any
 from kernelgen.errors import ConfigError, nearest
 from kernelgen.targets.compare import ToleranceTable, element_distance, structure
 from kernelgen.targets.experts import make_ids, make_weights
-from kernelgen.targets.routing import CHOSEN, EXPERTS, KINDS
+from kernelgen.targets.routing import CHOSEN, EXPERTS
+from kernelgen.targets.routing import KINDS as ROUTED_KINDS
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Generator, Tensor
 
 HIDDEN = 7168
 # ranks that the experts of a kind are spread over; a pair of another rank has weight 0
-RANKS = {"plain": 1, "skewed": 1, "ragged": 8, "stressed": 8}
+RANKS = {"plain": 1, "skewed": 1, "ragged": 8, "stressed": 8, "exact": 1}
+KINDS = (*ROUTED_KINDS, "exact")
+# exact inputs: weights 87 * 3 and 87 * 5, which bf16 cannot hold, on rows 5m and -3m, which cancel; one pair of rows of
+# small whole numbers with weights 1, 2 or 4 stays, of which bf16 can hold the sum
+COMMON, FACTORS = 87, (3, 5)
+LARGEST_MULTIPLE, LARGEST_REST, REST_POWERS = 8, 7, 3
 # tokens summed at once, so that the float64 copy of z stays small
 TOKENS_AT_ONCE = 2048
 
@@ -28,7 +34,8 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
 
     plain: all weights positive. skewed: one weight of each token 1e4 times the others. ragged: most pairs on another
     rank, with weight 0 and rows of NaN and infinities. stressed: such pairs too, tokens in turn 1, 1e-30 and 1e30 as
-    large, and z that nearly cancels over each token. Raises ConfigError for an unknown kind.
+    large, and z that nearly cancels over each token. exact: whole numbers that leave no rounding to an fp32 sum, in any
+    order. Raises ConfigError for an unknown kind.
     """
     import torch
 
@@ -39,7 +46,9 @@ def make_inputs(dims: dict[str, int], kind: str, seed: int, device: str) -> dict
     z = torch.empty(tokens, CHOSEN, HIDDEN, dtype=torch.bfloat16, device=device).normal_(generator=generator)
     shared = torch.empty(dims["S"] * tokens, HIDDEN, dtype=torch.bfloat16, device=device).normal_(generator=generator)
     weights = make_weights(tokens, generator)
-    if kind == "skewed":
+    if kind == "exact":
+        _make_exact(z, weights, shared, generator)
+    elif kind == "skewed":
         weights[:, 1:] *= 1e-4
     elif kind == "stressed":
         size = torch.tensor([1.0, 1e-30, 1e30], device=device)[torch.arange(tokens, device=device) % 3]
@@ -98,6 +107,24 @@ def bytes_of(inputs: dict[str, Any]) -> float:
     weights, shared = inputs["weights"], inputs["shared"]
     rows = int((weights != 0).sum()) + weights.shape[0] + shared.shape[0]
     return float(2.0 * HIDDEN * rows + 4.0 * weights.numel())
+
+
+def _make_exact(z: Tensor, weights: Tensor, shared: Tensor, generator: Generator) -> None:
+    """Whole numbers in place: three pairs of rows whose products cancel, whichever comes first, and a small rest."""
+    import torch
+
+    def whole(least: int, beyond: int, shape: Any) -> Tensor:
+        return torch.randint(least, beyond, shape, generator=generator, device=z.device).float()
+
+    multiple = whole(-LARGEST_MULTIPLE, LARGEST_MULTIPLE + 1, z[:, ::2].shape)
+    one, other = FACTORS
+    factor = one + (other - one) * whole(0, 2, weights[:, ::2].shape)
+    partner = one + other - factor
+    weights[:, ::2], weights[:, 1::2] = COMMON * factor, COMMON * partner
+    z[:, ::2], z[:, 1::2] = partner[:, :, None] * multiple, -factor[:, :, None] * multiple
+    weights[:, -2:] = torch.exp2(whole(0, REST_POWERS, weights[:, -2:].shape))
+    z[:, -2:] = whole(-LARGEST_REST, LARGEST_REST + 1, z[:, -2:].shape)
+    shared.copy_(whole(-LARGEST_REST, LARGEST_REST + 1, shared.shape))
 
 
 def _total(z: Tensor, weights: Tensor, shared: Tensor) -> Tensor:

@@ -15,10 +15,12 @@ NOUNS = {"errors", "ids", "config", "records", "events", "markers", "python_sour
 RULES = {
     "tokens", "state", "freeze", "champions",
     "constraints.select", "constraints.rules", "constraints.render", "constraints.merge", "constraints.source",
-    "constraints.terms",
+    "constraints.terms", "constraints.constants", "constraints.launches", "constraints.tiles", "constraints.operations",
+    "constraints.trace", "constraints.staging", "constraints.facts", "constraints.causes", "constraints.manners",
+    "constraints.distil", "constraints.tensors", "constraints.seen", "constraints.calls",
 }  # fmt: skip
 EDGES = {"catalog", "constraints", "profile", "targets", "prompt", "lm", "playbook", "candidates", "ladder", "eventlog"}
-VERBS = {"generation", "judging"}
+VERBS = {"generation", "judging", "doctor"}
 DOOR = {"door", "cli"}
 BETWEEN = {("ladder", "targets"), ("judging", "generation")}
 """The arrows within a layer: the ladder runs targets, on machines that have nothing else of kernelgen's; judging reads

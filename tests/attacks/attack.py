@@ -39,6 +39,8 @@ class Naive:
     """Whether it reads tolerance and reference from its folder only when it compares."""
     runs: int = 1
     """It is started that often in the same folder, and the last run counts."""
+    tries: int = 1
+    """It is asked up to that often until it accepts, where a cheat needs luck."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -87,6 +88,12 @@ class NaiveJudge:
         target = Path(attack.goal.folder or "", attack.goal.module)
         for name in ("reference.py", "inputs.py"):
             shutil.copy(target, folder / name)
+        (folder / "others").mkdir()
+        (folder / "others" / "g1.py").write_text(attack.twin, encoding="utf-8")
+        with sqlite3.connect(folder / "events.db") as log:
+            log.execute("CREATE TABLE texts (text)")
+            log.execute("INSERT INTO texts VALUES (?)", (target.read_text(encoding="utf-8"),))
+        log.close()
         return folder
 
     def _task(self, attack: Attack, folder: Path, variables: dict[str, str]) -> dict[str, Any]:

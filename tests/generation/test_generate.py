@@ -46,7 +46,7 @@ def test_a_generation_logs_its_request_its_reply_and_its_candidate_in_this_order
         assert isinstance(made, CandidateGenerated)
         config = json.loads(found.text(asked.config))
         assert (config["target"]["name"], config["state"]["number"]) == ("mla_decode_fp8", 1)
-        assert asked.overrides == ("target=mla_decode_fp8", "state=1")
+        assert asked.overrides == ("judge=none", "target=mla_decode_fp8", "state=1")
         assert len(json.loads(found.text(asked.constraint_set))) == record["constraints"]
         assert set(asked.ask) >= {"target", "hardware", "approach", "profile", "champion", "position"}
         assert received.messages == asked.messages
@@ -106,7 +106,7 @@ def test_constraints_over_the_budget_are_left_out_and_named_everywhere(
         assert isinstance(asked, GenerationRequested)
         assert json.loads(found.text(asked.selection))["left_out"] == record["left_out"]
     capsys.readouterr()
-    assert kernelgen("generate", "target=mla_decode_fp8", "state=1", "policy.constraint_tokens=300") == 0
+    assert kernelgen("generate", "judge=none", "target=mla_decode_fp8", "state=1", "policy.constraint_tokens=300") == 0
     told = capsys.readouterr().out
     assert all(constraint in told for constraint in record["left_out"])
     header = read_header(Path(record["files"][0]).read_text())

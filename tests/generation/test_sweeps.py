@@ -18,7 +18,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 def test_a_multirun_generates_for_every_combination(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capfd.readouterr()
-    assert kernelgen("generate", "-m", BOTH, "state=0,1", "--json") == 0
+    assert kernelgen("generate", "judge=none", "-m", BOTH, "state=0,1", "--json") == 0
     found = {(str(record["target"]), record["state"]) for record in lines(capfd)}
     assert found == {(target, state) for target in BOTH[7:].split(",") for state in (0, 1)}
     assert sorted(path.name for path in workspace.iterdir()) == [
@@ -28,7 +28,7 @@ def test_a_multirun_generates_for_every_combination(workspace: Path, capfd: pyte
 
 def test_an_experiment_file_sweeps_by_itself(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capfd.readouterr()
-    assert kernelgen("generate", "experiment=both_targets", "--json") == 0
+    assert kernelgen("generate", "judge=none", "experiment=both_targets", "--json") == 0
     assert len(lines(capfd)) == 4
 
 
@@ -36,7 +36,7 @@ def test_a_failed_job_does_not_stop_the_others_and_the_exit_code_says_so(
     workspace: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     capfd.readouterr()
-    assert kernelgen("generate", "-m", "target=mla_decode_fp8", "state=2,1", "--json") == 1
+    assert kernelgen("generate", "judge=none", "-m", "target=mla_decode_fp8", "state=2,1", "--json") == 1
     failed, made = lines(capfd)
     assert failed["error"] == "NoPlay"
     assert made["state"] == 1
@@ -44,7 +44,7 @@ def test_a_failed_job_does_not_stop_the_others_and_the_exit_code_says_so(
 
 def test_the_joblib_launcher_loses_no_event(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capfd.readouterr()
-    assert kernelgen("generate", "-m", BOTH, "state=0,1,2", "hydra/launcher=joblib", "--json") == 1
+    assert kernelgen("generate", "judge=none", "-m", BOTH, "state=0,1,2", "hydra/launcher=joblib", "--json") == 1
     assert len(lines(capfd)) == 6
     counted = kinds(workspace)
     assert {kind: counted.count(kind) for kind in set(counted)} == {
@@ -58,6 +58,6 @@ def test_the_joblib_launcher_loses_no_event(workspace: Path, capfd: pytest.Captu
 def test_a_choice_that_is_not_there_stops_the_sweep_before_any_job(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert kernelgen("generate", "-m", "target=mla_decode_fp8,nothing", "state=1") == 2
+    assert kernelgen("generate", "judge=none", "-m", "target=mla_decode_fp8,nothing", "state=1") == 2
     assert "There is no target 'nothing'" in capsys.readouterr().err
     assert kinds(workspace) == []

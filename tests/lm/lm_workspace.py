@@ -42,7 +42,7 @@ class Workspace:
         return code
 
     def generate(self, *overrides: str) -> int:
-        return self.run("generate", f"target={TARGET}", "state=1", *overrides)
+        return self.run("generate", "judge=none", f"target={TARGET}", "state=1", *overrides)
 
     def events(self, *kinds: str) -> list[Event]:
         with EventLog.read(self.folder / "events.db") as log:

@@ -54,7 +54,8 @@ def test_target_is_whole_and_consistent(name: str) -> None:
     names = target.shapes.names()
     assert len(names) == len(set(names))
     assert set(target.tolerance) - RULES_OF_COMPARING == {output.name for output in target.outputs}
-    assert target.input_kinds == ("plain", "skewed", "ragged", "stressed")
+    assert target.input_kinds == ("plain", "skewed", "ragged", "stressed", *target.exact_kinds)
+    assert 2 <= len(target.shapes.edge) <= 4
     assert f"def {target.entry_point}(" in champion_source(target.champion, CONF / "target")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROFILE = Path(__file__).resolve().parents[2] / "examples" / "profiles" / "mla_decode_fp8.ncu_raw.csv"
 REGION = ("target=mla_decode_fp8", "hardware=h200")
-GENERATE = ("generate", *REGION[:1], "state=1")
+GENERATE = ("generate", "judge=none", *REGION[:1], "state=1")
 LIMITED = "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
 RUN = """
 import signal, sys

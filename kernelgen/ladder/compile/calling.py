@@ -8,37 +8,26 @@ target: neither reference nor tolerance nor how inputs are made. Imports torch.
 
 from __future__ import annotations
 
-import mmap
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
+from kernelgen.ladder.channel import Channel
 from kernelgen.ladder.compile.placement import on_stand_in
+from kernelgen.ladder.correctness.tensors import Memory, Placed
 from kernelgen.ladder.reasons import Attempt, explain
 
 MODULE = "candidate"
 FILE = f"{MODULE}.py"
+PACKAGE = str(Path(__file__).resolve().parents[2])
 
 Message = dict[str, Any]
-
-
-class Channel(Protocol):
-    """The child's end of its connection with the parent."""
-
-    folder: Path
-
-    def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
-        """Send a frame, with open files."""
-
-    def receive(self) -> tuple[Message, list[int]]:
-        """The next frame, with the files that came with it."""
 
 
 class Reporter:
@@ -51,6 +40,13 @@ class Reporter:
         """Which call is being made; None while the file is loaded."""
         self.refusal: BaseException | None = None
         """What the last compile that failed raised."""
+        self.space: dict[str, list[Message]] | None = None
+        """By kernel, the configurations to compile in place of its own; None for its own."""
+
+    def answer(self, task: Message) -> None:
+        """A further request begins."""
+        self.space = task.get("space")
+        self._sent.clear()
 
     def begin(self, build: Message) -> None:
         """A compile begins; `build` says of what."""
@@ -87,16 +83,21 @@ def serve(channel: Channel, install: Callable[[Message, Reporter], None]) -> Non
     task, descriptors = channel.receive()
     reporter = Reporter(channel)
     install(task, reporter)
+    # from here on an end is the candidate's
+    channel.send({"event": "ready"})
     file = channel.folder / FILE
     with Attempt(file) as loading:
         module = _load(file, task["preamble"], task["source"])
         entry_point = getattr(module, task["entry_point"])
     reporter.called(loading, file)
     while True:
+        memories = iter(descriptors)
+        reporter.answer(task)
         for call in task["calls"] if loading.error is None else ():
             reporter.call = call["name"]
+            memory = Memory(next(memories), call["size"]) if "size" in call else None
             with Attempt(file) as made, on_stand_in(call["place"]):
-                entry_point(**_arguments(call, descriptors))
+                entry_point(**_arguments(call, memory))
             reporter.called(made, file)
         channel.send({"event": "done"})
         task, descriptors = channel.receive()
@@ -120,15 +121,15 @@ def without_folder(text: str, folder: Path) -> str:
 
 
 def own_traceback(error: BaseException, file: Path) -> tuple[str, int | None]:
-    """An error's traceback from the candidate's first frame on, and the line it left the candidate's file at."""
+    """An error with the candidate's frames of its traceback and the innermost one, and the line it left its file at."""
     told = traceback.TracebackException.from_exception(error)
-    own = [index for index, frame in enumerate(told.stack) if frame.filename == str(file)]
-    del told.stack[: own[0] if own else len(told.stack)]
-    numbers = [frame.lineno for frame in told.stack if frame.filename == str(file)]
+    own = [frame for frame in told.stack if frame.filename == str(file)]
+    foreign = [frame for frame in told.stack if not frame.filename.startswith(PACKAGE)]
+    told.stack[:] = [frame for frame in told.stack if frame in own or (own and frame is foreign[-1])]
     text = without_folder("".join(told.format(chain=False)), file.parent)
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return text, error.lineno
-    return text, numbers[-1] if numbers else None
+    return text, own[-1].lineno if own else None
 
 
 def _load(file: Path, preamble: str, source: str) -> ModuleType:
@@ -142,39 +143,23 @@ def _load(file: Path, preamble: str, source: str) -> ModuleType:
     return module
 
 
-def _arguments(call: Message, descriptors: list[int]) -> dict[str, Any]:
+def _arguments(call: Message, memory: Memory | None) -> dict[str, Any]:
     """What the entry point is called with."""
-    arguments: dict[str, Any] = {}
-    content = mmap.mmap(descriptors[call["file"]], 0, access=mmap.ACCESS_COPY) if call["file"] is not None else None
-    for name, told in call["arguments"].items():
-        if "shape" not in told:
-            arguments[name] = told["value"]
-            continue
-        dtype = getattr(torch, told["dtype"])
-        if content is None:
-            tensor = torch.empty_strided(told["shape"], told["stride"], dtype=dtype, device=call["place"])
-        else:
-            tensor = _tensor(content, told, dtype)
-        arguments[name] = tensor
-    return arguments
-
-
-def _tensor(content: mmap.mmap, told: Message, dtype: torch.dtype) -> torch.Tensor:
-    """A tensor with the bytes that the parent sent, in memory of its own."""
-    held = torch.empty(told["shape"], dtype=dtype)
-    size = held.numel() * held.element_size()
-    if size:
-        held.view(-1).view(torch.uint8).copy_(torch.frombuffer(content, dtype=torch.uint8, count=size, offset=told["at"]))
-    return torch.empty_strided(told["shape"], told["stride"], dtype=dtype).copy_(held)
+    if memory is not None:
+        placed = [Placed.of_list(fields) for fields in call["tensors"]]
+        return {**{one.name: memory.tensor(one) for one in placed}, **call["scalars"]}
+    tensors = {
+        name: torch.empty_strided(shape, stride, dtype=getattr(torch, dtype), device=call["place"])
+        for name, (dtype, shape, stride) in call["tensors"].items()
+    }
+    return {**tensors, **call["scalars"]}
 
 
 def _memory_file(content: bytes) -> int:
     """An anonymous file that holds the content, as an open descriptor."""
     descriptor = os.memfd_create("binary", os.MFD_CLOEXEC)
-    with suppress(InterruptedError):
-        written = 0
-        while written < len(content):
-            written += os.write(descriptor, content[written:])
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
     return descriptor
 
 

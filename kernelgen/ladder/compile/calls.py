@@ -1,24 +1,24 @@
 """The parent's side of a candidate's calls: a target's inputs as plain data that a child can make arguments of.
 
 The child is told dtypes, shapes, strides and numbers, never where they come from. For host code that needs values,
-`with_values` gives the bytes of tiny inputs in an open memory file. Imports torch only when called.
+`with_values` gives tiny inputs in shared memory. Imports torch.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kernelgen.errors import HarnessError
+from kernelgen.ladder.correctness.tensors import Memory, bytes_of, place
 from kernelgen.ladder.inputs import shapes_only
 from kernelgen.ladder.reasons import Attempt
 from kernelgen.ladder.subject import Goal
 from kernelgen.targets.code import TargetCode, load_code
 
 SEED = 20_240_229
-# where tensors in a memory file begin
-ALIGNMENT = 64
 
 Call = dict[str, Any]
 
@@ -35,51 +35,38 @@ def shapes_alone(goal: Goal, code: TargetCode) -> tuple[list[Call], list[str]]:
         inputs = shapes_only(code, dims, goal.kinds[0], SEED)
         if inputs is None:
             left_out.append(name)
-        else:
-            arguments = {argument: _told(value) for argument, value in inputs.items()}
-            calls.append({"name": name, "place": "meta", "file": None, "arguments": arguments})
+            continue
+        tensors, scalars = _apart(inputs)
+        told = {name: [_dtype(held), list(held.shape), list(held.stride())] for name, held in tensors.items()}
+        calls.append({"name": name, "place": "meta", "tensors": told, "scalars": scalars})
     return calls, left_out
 
 
-def with_values(goal: Goal, code: TargetCode) -> tuple[list[Call], list[int]]:
-    """A call for each smoke shape with real tensors, and the memory files they refer to, open for reading."""
+def with_values(goal: Goal, code: TargetCode) -> tuple[list[Call], list[Memory]]:
+    """A call for each smoke shape with real tensors, and the memory each of them is in, in the same order."""
     calls: list[Call] = []
-    files: list[int] = []
-    for number, (name, dims) in enumerate(goal.smoke.items()):
+    memories: list[Memory] = []
+    for name, dims in goal.smoke.items():
         with Attempt(Path(code.module)) as making:
-            inputs = code.make_inputs(dims, goal.kinds[0], SEED, "cpu")
+            tensors, scalars = _apart(code.make_inputs(dims, goal.kinds[0], SEED, "cpu"))
         if making.failure is not None:
             raise HarnessError(f"The target {goal.name} cannot make inputs of its shape {name}: {making.failure}")
-        arguments, content = _contents(inputs)
-        files.append(_memory_file(content))
-        calls.append({"name": name, "place": "cpu", "file": number, "arguments": arguments})
-    return calls, files
+        placed, size = place((name, _dtype(held), held.shape) for name, held in tensors.items())
+        memory = Memory.create(size)
+        for one in placed:
+            memory.raw(one).copy_(bytes_of(tensors[one.name].contiguous()))
+        told = [one.as_list() for one in placed]
+        calls.append({"name": name, "place": "cpu", "size": size, "tensors": told, "scalars": scalars})
+        memories.append(memory)
+    return calls, memories
 
 
-def _told(value: Any) -> dict[str, Any]:
-    """One argument as plain data."""
-    if not hasattr(value, "stride"):
-        return {"value": value}
-    dtype = str(value.dtype).removeprefix("torch.")
-    return {"dtype": dtype, "shape": list(value.shape), "stride": list(value.stride())}
+def _apart(inputs: dict[str, Any]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Tensors, and all else, by argument."""
+    tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+    return tensors, {name: value for name, value in inputs.items() if name not in tensors}
 
 
-def _contents(inputs: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """All arguments as plain data, and the bytes of the tensors among them; `at` says where each begins."""
-    import torch
-
-    arguments, content = {}, bytearray()
-    for name, value in inputs.items():
-        arguments[name] = _told(value)
-        if isinstance(value, torch.Tensor):
-            content.extend(b"\0" * (-len(content) % ALIGNMENT))
-            arguments[name]["at"] = len(content)
-            content.extend(value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return arguments, bytes(content) or b"\0"
-
-
-def _memory_file(content: bytes) -> int:
-    descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC)
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(content)
-    return descriptor
+def _dtype(tensor: torch.Tensor) -> str:
+    """torch's name of a tensor's type."""
+    return str(tensor.dtype).removeprefix("torch.")

@@ -7,7 +7,7 @@ with its check: what it sets in `torch.cuda` is not put back. Imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -37,13 +37,13 @@ def _same_device(_: Any = None) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-class _StandIn(TorchFunctionMode):
+class _StandIn(TorchFunctionMode):  # type: ignore[misc]
     """Translates between `cuda` and the place that stands in for it, both ways."""
 
     def __init__(self, place: str) -> None:
         super().__init__()
         self._place = torch.device(place)
-        self._reads = {
+        self._reads: dict[Any, Callable[[torch.device], Any]] = {
             torch.Tensor.is_cuda.__get__: lambda device: device.type == place,
             torch.Tensor.device.__get__: lambda device: CUDA if device.type == place else device,
             torch.Tensor.get_device: lambda device: 0 if device.type == place else -1,

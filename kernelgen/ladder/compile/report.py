@@ -6,11 +6,11 @@ one of the same kernel can run. Every other refusal would end the call on the ca
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from kernelgen.ladder.compile import words
+from kernelgen.ladder.compile import binary, words
 from kernelgen.ladder.reasons import shorten
 from kernelgen.ladder.results import Fact, Fault, Result
 
@@ -18,8 +18,8 @@ WARP_SIZE = 32
 # what Triton's tuner takes as "not this configuration" and goes on
 LEFT_OUT_BY_TUNER = frozenset({"OutOfResources", "CompileTimeAssertionFailure", "PTXASError"})
 
-# what libraries of the compiler check before a launch
-SEEN_BY_HOST_CODE = frozenset({"compile.alignment"})
+# what libraries of the compiler check before a launch, or while TileLang traces a kernel
+SEEN_BY_HOST_CODE = frozenset({"compile.alignment", "compile.dot_shape", "compile.dot_dtype", "compile.shared_memory"})
 
 Value = bool | int | float | str | None
 
@@ -134,6 +134,22 @@ class Findings:
         self.builds.append(build)
 
 
+def read_builds(content: bytes, instructions: Sequence[str] | None) -> list[Build]:
+    """The kernels of a binary as builds. Raises ValueError where it cannot be read."""
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return [
+        Build(
+            kernel=used.name,
+            registers=used.registers,
+            stack_bytes=used.stack_bytes,
+            shared_bytes=used.static_shared_bytes,
+            instructions=used.instructions,
+            digest=digest,
+        )
+        for used in binary.read(content, instructions)
+    ]
+
+
 def described(kernel: str, kwargs: dict[str, Value], num_warps: int | None, num_stages: int | None) -> str:
     """A configuration in one line."""
     options = {"num_warps": num_warps, "num_stages": num_stages}
@@ -160,13 +176,13 @@ def conclude(
     if not faults and instructions and not set(present) & set(instructions):
         faults.append(_without_instruction(instructions, present, arch))
     pruned = {} if faults else {refusal.describe(): shorten(refusal.said) for refusal in found.refusals}
-    notes = [*found.notes, *(f"cannot run, and is left out by the tuner: {name}: {why}" for name, why in pruned.items())]
+    left_out = [f"cannot run, and is left out by the tuner: {name}: {why}" for name, why in pruned.items()]
     return Result(
         level="L1",
         outcome="failed" if faults else "passed",
         reason=faults[0].reason if faults else _summary(found.builds, arch, shared_limit),
         faults=tuple(faults),
-        notes=tuple(notes),
+        notes=(*found.notes, *left_out),
         details={
             "builds": [asdict(build) for build in found.builds],
             "refused": [{"config": refusal.describe(), "why": shorten(refusal.said)} for refusal in found.refusals],
@@ -194,12 +210,13 @@ def _refused(found: Findings) -> Iterable[Fault]:
 
 
 def _raised(found: Findings) -> Iterable[Fault]:
-    """Calls that raised by themselves, each place and sentence once."""
-    told: set[str] = set()
+    """Calls that raised by themselves, each place once."""
+    told: set[int | str] = set()
     for called in found.raised:
-        if called.from_kernel or called.failure in told:
+        place = called.failure if called.line is None else called.line
+        if called.from_kernel or place in told:
             continue
-        told.add(called.failure)
+        told.add(place)
         where = "while the file is loaded" if called.call is None else f"at shape {called.call}"
         meant, facts = words.classify(called.said, {})
         check = meant if meant in SEEN_BY_HOST_CODE else "compile.host"
@@ -212,7 +229,11 @@ def _over_limit(builds: Sequence[Build], limit: int) -> Iterable[Fault]:
         if build.shared_bytes > limit:
             reason = f"{build.describe()} needs {build.shared_bytes} bytes of shared memory; a block has {limit}"
             blocks: dict[str, Fact] = {f"block.{name}": value for name, value in words.extents(build.kwargs).items()}
-            yield Fault("compile.shared_memory", reason, facts={"shared_bytes": build.shared_bytes, **blocks})
+            yield Fault(
+                "compile.shared_memory",
+                reason,
+                facts={"shared_bytes": build.shared_bytes, "limit_bytes": limit, **blocks},
+            )
 
 
 def _without_instruction(wanted: Sequence[str], present: Sequence[str], arch: str) -> Fault:
@@ -231,8 +252,3 @@ def _summary(builds: Sequence[Build], arch: str, shared_limit: int) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def as_row(item: Build | Refusal) -> dict[str, Any]:
-    """A build or a refusal as JSON can hold it."""
-    return asdict(item)

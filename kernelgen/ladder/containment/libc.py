@@ -66,10 +66,10 @@ def bind(source: str, target: str) -> None:
     mount(source, target, "", MS_BIND | MS_REC)
 
 
-def make_read_only(target: str) -> None:
-    """Refuse writes below a mount, to whoever asks."""
+def make_read_only(target: str, *, alone: bool = False) -> None:
+    """Refuse writes to a mount and what is mounted below it, or to it alone."""
     attributes = (MOUNT_ATTR_RDONLY).to_bytes(8, "little") + bytes(24)
-    syscall(MOUNT_SETATTR, AT_FDCWD, target.encode(), AT_RECURSIVE, attributes, len(attributes))
+    syscall(MOUNT_SETATTR, AT_FDCWD, target.encode(), 0 if alone else AT_RECURSIVE, attributes, len(attributes))
 
 
 def pivot_root_here() -> None:

@@ -11,7 +11,7 @@ import ctypes
 import errno
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kernelgen.ladder.containment import libc
 from kernelgen.ladder.containment.numbers import NUMBERS
@@ -24,11 +24,16 @@ METADATA = (
     "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
     "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
 )  # fmt: skip
-SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
-STARTS = ("fork", "vfork", "clone", "clone3", "execve", "execveat")
-SPECIAL = {*NOTED, *METADATA, *SIGNALS, *STARTS, "socketpair", "truncate"}
+SIGNALS = ("kill", "tkill", "tgkill")
+OTHER_SIGNALS = ("rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
+STARTS = ("fork", "vfork", "execve", "execveat")
+BY_ARGUMENT = ("clone", "clone3", "socketpair", "truncate")
+REFUSED = tuple(
+    name for name in NUMBERS if name not in {*NOTED, *METADATA, *SIGNALS, *OTHER_SIGNALS, *STARTS, *BY_ARGUMENT}
+)
 
-_ALLOW, _ERRNO, _NOTIFY, _KILL = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
+ALLOW, FAIL, NOTIFY, KILL = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
+EPERM = FAIL | errno.EPERM
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
@@ -51,76 +56,81 @@ class Filter:
     """Let it signal this process alone; None where a pid namespace keeps it from others."""
     noted: bool = True
     """Whether a listener is told of the calls in `NOTED`."""
-    _code: list[bytes] = field(default_factory=list, repr=False)
 
-    def assemble(self) -> bytes:
-        """The filter as the kernel takes it. Raises OSError on an architecture whose numbers are not known."""
-        if libc.MACHINE not in ARCHITECTURES:
-            raise OSError(errno.ENOSYS, f"no system call numbers for {libc.MACHINE}")
-        self._code.clear()
-        _, architecture = ARCHITECTURES[libc.MACHINE]
-        self._add(_LOAD, _ARCH)
-        self._add(_EQUAL, architecture, 1, 0)
-        self._add(_RETURN, _KILL)
-        self._add(_LOAD, _NR)
-        if libc.MACHINE == "x86_64":
-            self._add(_AT_LEAST, X32_BIT, 0, 1)
-            self._add(_RETURN, _ERRNO | errno.EPERM)
-        self._answer(NOTED, _NOTIFY if self.noted else _ERRNO | errno.EPERM)
-        self._answer([name for name in NUMBERS if name not in SPECIAL], _ERRNO | errno.EPERM)
-        if not self.own_view:
-            self._answer(METADATA, _ERRNO)  # refused, and said to be done: linkers set modes of their output
-            self._answer(["truncate"], _ERRNO | errno.EPERM)
-        self._start_rules()
-        self._argument_rule("socketpair", 0, [(_EQUAL, _AF_UNIX)])
-        self._argument_rule("socketpair", 1, [(_EQUAL, _SOCK_STREAM), (_EQUAL, _SOCK_SEQPACKET)], _SOCK_TYPE_MASK)
-        if self.own_pid is not None:
-            for name in ("kill", "tgkill", "tkill"):
-                self._argument_rule(name, 0, [(_EQUAL, self.own_pid)])
-            self._answer([name for name in SIGNALS if "kill" not in name], _ERRNO | errno.EPERM)
-        self._add(_RETURN, _ALLOW)
-        return b"".join(self._code)
 
-    def _start_rules(self) -> None:
-        """Threads always; processes where allowed; never in new namespaces."""
-        self._answer(["clone3"], _ERRNO | errno.ENOSYS)  # its flags lie in memory: libraries fall back to clone
-        number = _number("clone")
-        assert number is not None
-        need = [] if self.starts_processes else [(_ANY_BIT, _CLONE_THREAD)]
-        if need:
-            self._argument_rule("clone", 0, need)
-            self._answer(["fork", "vfork", "execve", "execveat"], _ERRNO | errno.EPERM)
-        # jeq clone, else over the next four; load flags; jset NEW: refuse; back to the number
-        self._add(_EQUAL, number, 0, 4)
-        self._add(_LOAD, _ARGUMENTS)
-        self._add(_ANY_BIT, _CLONE_NEW, 0, 1)
-        self._add(_RETURN, _ERRNO | errno.EPERM)
-        self._add(_LOAD, _NR)
+class _Program:
+    """Instructions of the kernel's filter machine; it stands on the call's number between rules."""
 
-    def _answer(self, names: Sequence[str], action: int) -> None:
+    def __init__(self) -> None:
+        self.code = b""
+
+    def add(self, operation: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
+        """One instruction; the jumps are counted from the next."""
+        self.code += struct.pack("=HBBI", operation, if_true, if_false, value)
+
+    def answer(self, names: Sequence[str], action: int) -> None:
         """One answer to all calls of these names."""
         for name in names:
             number = _number(name)
             if number is not None:
-                self._add(_EQUAL, number, 0, 1)
-                self._add(_RETURN, action)
+                self.add(_EQUAL, number, 0, 1)
+                self.add(_RETURN, action)
 
-    def _argument_rule(self, name: str, index: int, tests: list[tuple[int, int]], mask: int | None = None) -> None:
+    def demand(self, name: str, argument: int, tests: Sequence[tuple[int, int]], mask: int = 0xFFFFFFFF) -> None:
         """Refuse a call unless the low word of an argument passes one of the tests."""
         number = _number(name)
-        assert number is not None
-        masking = 0 if mask is None else 1
-        self._add(_EQUAL, number, 0, 3 + masking + len(tests))
-        self._add(_LOAD, _ARGUMENTS + 8 * index)
-        if mask is not None:
-            self._add(_AND, mask)
-        for position, (test, value) in enumerate(tests):
-            self._add(test, value, len(tests) - position, 0)
-        self._add(_RETURN, _ERRNO | errno.EPERM)
-        self._add(_LOAD, _NR)
+        if number is not None:
+            self.add(_EQUAL, number, 0, 4 + len(tests))
+            self.add(_LOAD, _ARGUMENTS + 8 * argument)
+            self.add(_AND, mask)
+            for position, (test, value) in enumerate(tests):
+                self.add(test, value, len(tests) - position)
+            self.add(_RETURN, EPERM)
+            self.add(_LOAD, _NR)
 
-    def _add(self, code: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
-        self._code.append(struct.pack("=HBBI", code, if_true, if_false, value))
+    def refuse_bits(self, name: str, argument: int, bits: int) -> None:
+        """Refuse a call whose argument has any of the bits."""
+        number = _number(name)
+        if number is not None:
+            self.add(_EQUAL, number, 0, 4)
+            self.add(_LOAD, _ARGUMENTS + 8 * argument)
+            self.add(_ANY_BIT, bits, 0, 1)
+            self.add(_RETURN, EPERM)
+            self.add(_LOAD, _NR)
+
+
+def assemble(wanted: Filter) -> bytes:
+    """The filter as the kernel takes it. Raises OSError on an architecture whose numbers are not known."""
+    if libc.MACHINE not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no system call numbers for {libc.MACHINE}")
+    program = _Program()
+    _, architecture = ARCHITECTURES[libc.MACHINE]
+    program.add(_LOAD, _ARCH)
+    program.add(_EQUAL, architecture, 1, 0)
+    program.add(_RETURN, KILL)
+    program.add(_LOAD, _NR)
+    if libc.MACHINE == "x86_64":
+        program.add(_AT_LEAST, X32_BIT, 0, 1)
+        program.add(_RETURN, EPERM)
+    program.answer(NOTED, NOTIFY if wanted.noted else EPERM)
+    program.answer(REFUSED, EPERM)
+    if not wanted.own_view:
+        program.answer(METADATA, FAIL)  # not done, and said to be done: linkers set modes of their output
+        program.answer(["truncate"], EPERM)
+    program.answer(["clone3"], FAIL | errno.ENOSYS)  # its flags lie in memory: libraries fall back to clone
+    program.refuse_bits("clone", 0, _CLONE_NEW)
+    if not wanted.starts_processes:
+        program.demand("clone", 0, [(_ANY_BIT, _CLONE_THREAD)])
+        program.answer(STARTS, EPERM)
+    program.demand("socketpair", 0, [(_EQUAL, _AF_UNIX)])
+    # datagrams can go anywhere, from a pair too
+    program.demand("socketpair", 1, [(_EQUAL, _SOCK_STREAM), (_EQUAL, _SOCK_SEQPACKET)], _SOCK_TYPE_MASK)
+    if wanted.own_pid is not None:
+        for name in SIGNALS:
+            program.demand(name, 0, [(_EQUAL, wanted.own_pid)])
+        program.answer(OTHER_SIGNALS, EPERM)
+    program.add(_RETURN, ALLOW)
+    return program.code
 
 
 def restrict(wanted: Filter) -> int | None:
@@ -129,8 +139,9 @@ def restrict(wanted: Filter) -> int | None:
     Raises:
         OSError: the kernel or the architecture has none.
     """
-    code = ctypes.create_string_buffer(wanted.assemble())
-    program = struct.pack("=H6xQ", (len(code) - 1) // 8, ctypes.addressof(code))
+    code = assemble(wanted)
+    held = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("=H6xQ", len(code) // struct.calcsize("=HBBI"), ctypes.addressof(held))
     libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
     flags = _NEW_LISTENER if wanted.noted else 0
     made = libc.syscall(libc.SECCOMP[libc.MACHINE], _SET_MODE_FILTER, flags, program)

@@ -102,7 +102,7 @@ class _Side:
         return {}
 
     def _change(self, message: Message, _: list[int]) -> Message:
-        self._inputs[message["inputs"]].change()
+        self._inputs[message["inputs"]].change(message["scalars"])
         return {}
 
     def _call(self, message: Message, _: list[int]) -> Message:

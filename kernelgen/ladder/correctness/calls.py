@@ -20,16 +20,15 @@ from typing import Any
 
 import torch
 
-from kernelgen.errors import HarnessError
 from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of, margins, place
 from kernelgen.ladder.results import Fault
-from kernelgen.ladder.server import ChildEnded, Session
+from kernelgen.ladder.session import ChildEnded, Session
 
 Spec = tuple[str, str, tuple[int, ...]]
 OUTPUT_END = 4000
 
 
-class Stopped(Exception):  # noqa: N818 an outcome, not an error
+class Stopped(Exception):
     """The called process ended or answers no more; `fault` says how."""
 
     def __init__(self, fault: Fault) -> None:
@@ -108,22 +107,38 @@ class Shared:
         return None
 
 
+class Patience:
+    """How long candidate code may take in all its sessions together: the judge's own work does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.left_s = seconds
+
+    def spend(self, seconds: float) -> None:
+        """Take away what a request took."""
+        self.left_s = max(0.0, self.left_s - seconds)
+
+
 class Calls:
     """One session with a candidate."""
 
-    def __init__(self, session: Session, deadline: float) -> None:
+    def __init__(self, session: Session, patience: Patience) -> None:
         self._session = session
-        self._deadline = deadline
+        self._patience = patience
         self.doing = "at its import"
 
     def ask(self, request: str, descriptors: tuple[int, ...] = (), **fields: Any) -> Answer:
         """Send a request and wait for its answer. Raises Stopped."""
         ticket = secrets.token_hex(8)
+        began = time.monotonic()
         try:
             self._session.send({"do": request, "ticket": ticket, **fields}, descriptors)
-            answer, received = self._session.receive(max(0.0, self._deadline - time.monotonic()))
-        except ChildEnded as ended:
-            raise Stopped(self._ended(ended)) from ended
+            answer, received = self._session.receive(self._patience.left_s)
+        except ChildEnded as end:
+            reason = f"{self.doing}: the process {end.sentence}"
+            raise Stopped(Fault(end.cause, reason, detail=end.output[-OUTPUT_END:])) from end
+        finally:
+            self._patience.spend(time.monotonic() - began)
         for descriptor in received:
             os.close(descriptor)
         if answer.get("ticket") != ticket:
@@ -137,8 +152,7 @@ class Calls:
         placed, size = place((key, _dtype(value), tuple(value.shape)) for key, value in tensors.items())
         shared = Shared(name, Memory.create(size), placed)
         shared.write(inputs)
-        scalars = {key: value for key, value in inputs.items() if key not in tensors}
-        described = {"scalars": scalars, "dims": dims, "outputs": [list(spec) for spec in outputs]}
+        described = {"scalars": _scalars(inputs), "dims": dims, "outputs": [list(spec) for spec in outputs]}
         where = {"size": size, "tensors": [one.as_list() for one in placed]}
         try:
             self.ask("reveal", (shared.memory.descriptor,), inputs=name, **described, **where)
@@ -147,9 +161,9 @@ class Calls:
         return shared
 
     def change(self, shared: Shared, inputs: dict[str, Any]) -> None:
-        """Put other contents under the same tensors."""
+        """Put other contents under the same tensors, and other numbers beside them."""
         shared.write(inputs)
-        self.ask("change", inputs=shared.name)
+        self.ask("change", inputs=shared.name, scalars=_scalars(inputs))
 
     def call(self, shared: Shared, keep: str, poison: int | None) -> Answer:
         """Call the entry point; its answer is kept by a name. Unwritten memory reads as `poison`."""
@@ -168,19 +182,9 @@ class Calls:
             memory.close()
         return answer, tuple(memory.tensor(one).clone() for one in placed)
 
-    def _ended(self, ended: ChildEnded) -> Fault:
-        """The fault of a process that ended, hung or flooded."""
-        if not ended.cause.startswith("process."):
-            raise HarnessError(f"The server gave a cause that is none: {ended.cause}") from ended
-        how = {
-            "process.crashed": "the process crashed",
-            "process.hung": "the call did not end in time",
-            "process.exited": "the process ended itself before the call was done",
-            "process.flooded": "the process printed more than it may",
-            "process.out_of_memory": "the process needed more memory than it may have",
-            "process.reached_out": "the process reached for what it may not have",
-        }.get(ended.cause, ended.cause)
-        return Fault(ended.cause, f"{self.doing}: {how}", detail=ended.output[-OUTPUT_END:])
+
+def _scalars(inputs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in inputs.items() if not isinstance(value, torch.Tensor)}
 
 
 def _dtype(tensor: torch.Tensor) -> str:

@@ -111,7 +111,7 @@ def unwritten(expected: Expected, got: Outputs, poison: Sequence[int]) -> str | 
             if bool(left.any()):
                 first = _at(left)
                 count = int(left.sum())
-                return f"{name}{first} was never written ({count} of {have.numel()} elements): it holds unwritten memory"
+                return f"{name}{first} was never written: {count} of {have.numel()} elements hold unwritten memory"
     return None
 
 

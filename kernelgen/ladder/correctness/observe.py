@@ -11,7 +11,6 @@ import hashlib
 import os
 import random
 import sys
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,18 @@ HELPERS = {
     "sys": ("exit", "getrefcount"),
     "time": ("perf_counter", "perf_counter_ns", "monotonic", "time", "sleep"),
     "torch": ("empty", "empty_like", "zeros", "full", "allclose", "equal", "isclose", "frombuffer", "manual_seed"),
-    "torch.Tensor": ("copy_", "clone", "to", "cpu", "view", "reshape", "equal", "data_ptr", "untyped_storage", "tolist"),
+    "torch.Tensor": (
+        "copy_",
+        "clone",
+        "to",
+        "cpu",
+        "view",
+        "reshape",
+        "equal",
+        "data_ptr",
+        "untyped_storage",
+        "tolist",
+    ),
     "torch.cuda": ("synchronize", "current_stream", "Event", "Stream", "is_available", "empty_cache"),
     "torch.cuda.Event": ("elapsed_time", "record", "synchronize"),
     "torch.testing": ("assert_close",),
@@ -115,7 +125,7 @@ class Watch:
             self._seen.append(f"{event} in line {frame.f_lineno}")
 
 
-class Operators(TorchDispatchMode):
+class Operators(TorchDispatchMode):  # type: ignore[misc]
     """Counts torch's operators around a call, but for those of a kernel launch, which `paused` says is under way."""
 
     def __init__(self, paused: Callable[[], bool]) -> None:

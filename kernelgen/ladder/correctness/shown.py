@@ -35,8 +35,9 @@ class Inputs:
         self._copy = None if device == "cpu" else memory.bytes.to(device)
         self.tensors = {one.name: self._tensor(one) for one in placed}
 
-    def change(self) -> None:
-        """Take over what the memory holds now."""
+    def change(self, scalars: dict[str, Any]) -> None:
+        """Take over what the memory holds now, and these numbers."""
+        self.scalars = scalars
         if self._copy is not None:
             self._copy.copy_(self._memory.bytes)
 
@@ -104,4 +105,5 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two contiguous tensors have a byte in common."""
     if not one.numel() or not other.numel():
         return False
-    return one.data_ptr() < other.data_ptr() + other.nbytes and other.data_ptr() < one.data_ptr() + one.nbytes
+    first, second = sorted((one, other), key=lambda tensor: int(tensor.data_ptr()))
+    return bool(second.data_ptr() < first.data_ptr() + first.nbytes)

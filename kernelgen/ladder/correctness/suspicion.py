@@ -14,13 +14,13 @@ from kernelgen.ladder.results import Fault
 from kernelgen.ladder.subject import Goal
 
 ALLOCATES = (
-    "empty empty_like empty_strided new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones full "
-    "full_like new_full zero_ fill_ scalar_tensor arange resize_"
+    "empty empty_like empty_strided new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones "
+    "full full_like new_full zero_ fill_ scalar_tensor arange resize_"
 )
 VIEWS = (
-    "view view_as reshape _reshape_alias _unsafe_view expand expand_as permute transpose transpose_ t numpy_T slice select "
-    "squeeze unsqueeze squeeze_ unsqueeze_ flatten unflatten as_strided detach detach_ alias unbind split split_with_sizes "
-    "chunk narrow unfold diagonal movedim swapaxes view_as_real view_as_complex set_ lift lift_fresh"
+    "view view_as reshape _reshape_alias _unsafe_view expand expand_as permute transpose transpose_ t slice select "
+    "squeeze unsqueeze squeeze_ unsqueeze_ flatten unflatten as_strided detach detach_ alias unbind split "
+    "split_with_sizes chunk narrow unfold diagonal movedim swapaxes view_as_real view_as_complex set_ lift lift_fresh"
 )
 COPIES = (
     "copy_ copy clone contiguous _to_copy to _pin_memory pin_memory is_pinned record_stream _local_scalar_dense item "

@@ -1,7 +1,7 @@
 """Tensors in memory that two processes share, each between poisoned margins.
 
-The judge makes a `Memory`, an anonymous file that can neither grow nor shrink, and hands its descriptor over; both sides
-map it, and on a CPU a call works on that very memory. Margins tell who writes beside a tensor. On a GPU the other
+The judge makes a `Memory`, an anonymous file that can neither grow nor shrink, and hands its descriptor over; both
+sides map it, and on a CPU a call works on that very memory. Margins tell who writes beside a tensor. On a GPU the other
 process keeps a copy with the same margins on the device (`caller`). Nothing here knows a target.
 """
 
@@ -98,7 +98,7 @@ class Memory:
         return self.bytes[placed.offset : placed.offset + placed.nbytes]
 
     def tensor(self, placed: Placed) -> torch.Tensor:
-        """A tensor on this memory that looks like any other: its storage is its own, from its first byte to its last."""
+        """A tensor on this memory that looks like any other: its storage is its own, first byte to last."""
         dtype = getattr(torch, placed.dtype)
         if placed.nbytes == 0:
             return torch.empty(placed.shape, dtype=dtype)

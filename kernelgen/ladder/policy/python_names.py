@@ -1,4 +1,4 @@
-"""What a Python candidate may name, by dotted path: tables, and `look_up`, which reads them.
+"""What a Python candidate may name: tables by dotted path. `paths.look_up` reads them.
 
 Of torch and of the host's libraries only what is listed is allowed; of Triton and TileLang all but what is listed.
 """
@@ -68,21 +68,21 @@ TORCH_WORK = _words(
 )
 WORK_IN_NAME = re.compile(r"(^|_)(mm|matmul|gemm|bmm|conv\w*|attention|softmax|norm|linear|relu|gelu|quantize\w*)(_|$)")
 
-_LIBRARY = "{0} does work that the target's kernel has to do"
+LIBRARY = "{0} does work that the target's kernel has to do"
 # by path, the longest that fits decides; {0} is the whole name
 REFUSED: dict[str, tuple[str, str, bool]] = {
-    "torch.nn": ("policy.library_work", _LIBRARY, False),
-    "torch.ops": ("policy.library_work", _LIBRARY, False),
+    "torch.nn": ("policy.library_work", LIBRARY, False),
+    "torch.ops": ("policy.library_work", LIBRARY, False),
     "torch.compile": ("policy.library_work", "{0} has torch's compiler write the kernel", False),
     "torch.jit": ("policy.library_work", "{0} has torch's compiler write the kernel", False),
     "torch._dynamo": ("policy.library_work", "{0} has torch's compiler write the kernel", False),
     "torch._inductor": ("policy.library_work", "{0} has torch's compiler write the kernel", False),
-    "torch.linalg": ("policy.library_work", _LIBRARY, False),
-    "torch.fft": ("policy.library_work", _LIBRARY, False),
-    "torch.special": ("policy.library_work", _LIBRARY, False),
-    "torch.sparse": ("policy.library_work", _LIBRARY, False),
-    "torch.ao": ("policy.library_work", _LIBRARY, False),
-    "torch.quantization": ("policy.library_work", _LIBRARY, False),
+    "torch.linalg": ("policy.library_work", LIBRARY, False),
+    "torch.fft": ("policy.library_work", LIBRARY, False),
+    "torch.special": ("policy.library_work", LIBRARY, False),
+    "torch.sparse": ("policy.library_work", LIBRARY, False),
+    "torch.ao": ("policy.library_work", LIBRARY, False),
+    "torch.quantization": ("policy.library_work", LIBRARY, False),
     "torch._C": ("policy.introspection", "{0} is torch's inside", False),
     "torch.backends": ("policy.flags", "{0} is a global switch", False),
     "torch.random": ("policy.random", "{0} is torch's random generator", False),
@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[str, str, bool]] = {
     "triton.compiler": ("policy.introspection", "{0} is Triton's inside", True),
     "triton.backends": ("policy.introspection", "{0} is Triton's inside", True),
     "triton.tools": ("policy.introspection", "{0} is no need of a kernel", True),
-    "triton.ops": ("policy.library_work", _LIBRARY, False),
+    "triton.ops": ("policy.library_work", LIBRARY, False),
     "triton.runtime.build": ("policy.ctypes", "{0} builds and loads native code", False),
     "triton.runtime.cache": ("policy.files", "{0} reads and writes files", False),
     "triton.runtime.interpreter": ("policy.introspection", "{0} is Triton's inside", False),
@@ -136,10 +136,22 @@ REFUSED: dict[str, tuple[str, str, bool]] = {
     "tvm.register_global_func": ("policy.global_state", "{0} registers functions for the whole process", False),
     "tvm.runtime": ("policy.ctypes", "{0} loads native code", True),
     "tvm.rpc": ("policy.network", "{0} talks to other processes", False),
-    "operator.matmul": ("policy.library_work", _LIBRARY, False),
-    "operator.imatmul": ("policy.library_work", _LIBRARY, False),
+    "operator.matmul": ("policy.library_work", LIBRARY, False),
+    "operator.imatmul": ("policy.library_work", LIBRARY, False),
     "operator.methodcaller": ("policy.introspection", "{0} calls a method by its name's text", False),
     "operator.attrgetter": ("policy.introspection", "{0} reaches an attribute by its name's text", False),
+    "contextlib.ExitStack": ("policy.fallback", "{0} can hide a kernel's error", True),
+    "typing.get_type_hints": ("policy.dynamic_code", "{0} runs text as code", False),
+    "typing.ForwardRef": ("policy.dynamic_code", "{0} runs text as code", False),
+    "typing_extensions.get_type_hints": ("policy.dynamic_code", "{0} runs text as code", False),
+    "dataclasses.make_dataclass": ("policy.introspection", "{0} makes a class at run time", True),
+    "string.Formatter": ("policy.introspection", "{0} reaches an attribute by its name's text", False),
+    "logging.config": ("policy.global_state", "{0} changes logging for the whole process", False),
+    "logging.handlers": ("policy.network", "{0} sends and writes", False),
+    "tilelang.language.call_packed": ("policy.ctypes", "{0} calls functions by name", False),
+    "tilelang.language.call_cpacked": ("policy.ctypes", "{0} calls functions by name", False),
+    "tilelang.language.tvm_call_packed": ("policy.ctypes", "{0} calls functions by name", False),
+    "tilelang.language.tvm_call_cpacked": ("policy.ctypes", "{0} calls functions by name", False),
     "contextlib.suppress": ("policy.fallback", "{0} hides a kernel's error", False),
     "contextlib.redirect_stdout": ("policy.global_state", "{0} replaces the process's output", False),
     "contextlib.redirect_stderr": ("policy.global_state", "{0} replaces the process's output", False),
@@ -176,6 +188,9 @@ REFUSED: dict[str, tuple[str, str, bool]] = {
     "sys.exit": ("policy.process", "{0} ends the process", False),
 }
 
+ALLOWED_INSIDE = _words("triton.tools.tensor_descriptor triton.experimental.gluon.nvidia")
+"""Parts of what `REFUSED` names that kernels need."""
+
 # roots of paths: libraries, and what of the standard library no kernel needs
 ROOTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -187,7 +202,7 @@ ROOTS: dict[str, tuple[str, str]] = {
             "lightllm lmdeploy ktransformers megablocks grouped_gemm marlin gptqmodel auto_gptq pytorch_triton mlx tinygrad "
             "functorch torchgen opt_einsum cuequivariance causal_conv1d mamba_ssm"
         ),
-        ("policy.library_work", _LIBRARY),
+        ("policy.library_work", LIBRARY),
     ),
     **dict.fromkeys(_words("time timeit datetime sched profile cProfile"), ("policy.clock", "{0} tells time")),
     **dict.fromkeys(
@@ -235,102 +250,11 @@ ALLOWED_ROOTS = _words(
 # roots whose names are what their kernels are made of
 DSLS = _words("triton tilelang tvm")
 PRIVATE_OK = _words("__future__ __version__ __name__ __doc__")
-
-
-def look_up(path: str, allowed: frozenset[str] = frozenset()) -> Rule | None:
-    """The rule against a dotted name; None where it may be used. `allowed` are further names, or beginnings of them."""
-    parts = canonical(path).split(".")
-    whole = ".".join(parts)
-    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    if any(name in allowed for name in names):
-        return None
-    shown = whole.removeprefix("builtins.")
-    if parts[0] == "torch":
-        found = _torch(parts, names, shown)
-        if found is not _ELSE:
-            return found
-    for name in names:
-        if name in REFUSED:
-            check, reason, in_doubt = REFUSED[name]
-            return Rule(check, reason.format(shown), in_doubt)
-    if parts[0] in ROOTS and parts[0] != "builtins":
-        check, reason = ROOTS[parts[0]]
-        return Rule(check, reason.format(shown))
-    if parts[0] not in ALLOWED_ROOTS:
-        return Rule("policy.library_work", f"{shown} is of a library that is not known as a host's need", True)
-    hidden = [part for part in parts[1:] if part.startswith("_") and part not in PRIVATE_OK]
-    if hidden and parts[0] not in ("builtins", "torch"):
-        return Rule("policy.introspection", f"{shown} is a library's inside", hidden[0].startswith("__") is False)
-    return None
-
-
-_ELSE = Rule("", "")
-_TORCH_OK = (
-    TORCH_HOST | DTYPES | TORCH_ALLOCATES | TORCH_VIEWS | frozenset(m.removeprefix("torch.") for m in TORCH_MODULES)
-)
-
-
-def _torch(parts: list[str], names: list[str], shown: str) -> Rule | None:
-    """The rule against a name of torch; `_ELSE` where the table of refusals has it."""
-    if any(name in REFUSED for name in names):
-        return _ELSE
-    inside = [name.removeprefix("torch.") for name in names if name != "torch"]
-    if not inside or (inside[0] in _TORCH_OK) or parts[1] in ("device", "Size", "dtype", "finfo", "iinfo"):
-        return None
-    if parts[1] == "Tensor":
-        from kernelgen.ladder.policy.methods import look_up_method
-
-        return look_up_method(parts[2], is_tensor=True)
-    if parts[1] in DTYPES or inside[-1] in TORCH_HOST:
-        return None
-    return _torch_work(parts, shown)
-
-
-def _torch_work(parts: list[str], shown: str) -> Rule | None:
-    """The rule against a name of torch that is neither allowed nor in the table."""
-    name = parts[1]
-    if parts[:2] == ["torch", "cuda"]:
-        if any("seed" in part or "rng" in part for part in parts):
-            return Rule("policy.random", f"{shown} is torch's random generator")
-        streams = re.search(r"[Ss]tream|[Ee]vent|[Gg]raph|sync|captur", parts[-1])
-        check = "policy.streams" if streams else "policy.introspection"
-        return Rule(check, f"{shown} is no need of a kernel's host function", not streams)
-    if name.startswith("rand") or "seed" in name or "rng" in name or name in ("bernoulli", "multinomial", "normal"):
-        return Rule("policy.random", f"{shown} is torch's random generator")
-    if name.startswith("set_") or name.startswith("use_"):
-        return Rule("policy.flags", f"{shown} is a global switch")
-    bare = name.rstrip("_")
-    if bare in TORCH_WORK or WORK_IN_NAME.search(name):
-        return Rule("policy.library_work", _LIBRARY.format(shown))
-    return Rule("policy.library_work", f"{shown} is not known as a need of a kernel's host function", True)
-
-
-def canonical(path: str) -> str:
-    """The path without detours through modules that other modules have imported: `dataclasses.sys` is `sys`."""
-    parts = path.split(".")
-    for index in range(len(parts) - 1, 0, -1):
-        root = parts[index].lstrip("_")
-        if parts[0] == "torch" and index == 1:
-            continue
-        if parts[index] == "torch" or (root in ROOTS and root not in _OWN_NAMES.get(parts[0], _NONE)):
-            return ".".join([root, *parts[index + 1 :]])
-        if root in ("builtins", "operator", "functools") and parts[0] != "torch":
-            return ".".join([root, *parts[index + 1 :]])
-    return path
-
-
-_NONE: frozenset[str] = frozenset()
 # names of libraries' own that are also names of modules
-_OWN_NAMES = {
+OWN_NAMES = {
     "triton": _words("random code cuda types profile copy math"),
     "torch": _words("random types cuda multiprocessing profile"),
     "tilelang": _words("random types cuda code profile"),
     "tvm": _words("cuda types random"),
     "concurrent": _words("queue"),
 }
-
-
-def is_module(path: str) -> bool:
-    """Whether the path is a module: to hand one on would hide what is used of it."""
-    whole = canonical(path)
-    return whole in TORCH_MODULES or whole in ("builtins", "operator", "functools", "contextlib", "tvm")

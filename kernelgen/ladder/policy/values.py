@@ -70,6 +70,14 @@ class Meanings:
             self._settled[node] = values
         return values
 
+    def named(self, scope: Scope, name: str) -> Values:
+        """The values of a name bound in a scope."""
+        return self._names.get((scope, name), NOTHING)
+
+    def returned(self, function: ast.AST) -> Values:
+        """The values that a function returns."""
+        return self._returned.get(self._numbers[function], NOTHING)
+
     def in_kernel(self, scope: Scope) -> bool:
         """Whether the scope is part of a kernel's body."""
         inner: Scope | None = scope
@@ -190,22 +198,20 @@ class Meanings:
 
     def _call(self, node: ast.Call, scope: Scope) -> Values:
         called = self.of(node.func, scope)
-        found: set[str] = set()
-        for value in called or {UNKNOWN}:
-            found |= self._called(value, node, scope, called)
-        return frozenset(found)
+        # once for all values: nested calls would take time exponential in their depth
+        given = _union(self.of(a, scope) for a in (*node.args, *(k.value for k in node.keywords)))
+        return _union(self._called(value, node, scope, called, given) for value in called or {UNKNOWN})
 
-    def _called(self, value: str, node: ast.Call, scope: Scope, called: Values) -> Values:
+    def _called(self, value: str, node: ast.Call, scope: Scope, called: Values, given: Values) -> Values:
         if value.startswith(PATH):
-            return self._path_called(value[len(PATH) :], node, scope)
+            return self._path_called(value[len(PATH) :], node, scope, given)
         if value.startswith(DEF):
             return self._returned.get(value[len(DEF) :], NOTHING)
         if value == DECORATOR:
-            return _union(self.of(argument, scope) for argument in node.args)
+            return given
         if value.startswith(METHOD + ":"):
             return frozenset({TENSOR})
         if value.startswith(FACTORY):
-            given = _union(self.of(argument, scope) for argument in node.args)
             return frozenset({TENSOR if TENSOR in given else COMPILED})
         if value == COMPILED:
             return frozenset({TENSOR})
@@ -213,8 +219,7 @@ class Meanings:
             return called
         return frozenset({value if value in (HOST, POINTER, TENSOR) else UNKNOWN})
 
-    def _path_called(self, path: str, node: ast.Call, scope: Scope) -> Values:
-        given = _union(self.of(a, scope) for a in (*node.args, *(k.value for k in node.keywords)))
+    def _path_called(self, path: str, node: ast.Call, scope: Scope, given: Values) -> Values:
         if path in DECORATORS:
             return frozenset({DECORATOR})
         if path in TRITON_JIT:

@@ -2,8 +2,7 @@
 
 from kernelgen.targets.compare import element_distance, structure
 
-KINDS = ("plain", "early_spike")
-DECAY = 0.875
+DECAY = 0.75
 # large enough that it is still seen at the end of a row
 SPIKE = 1e8
 

@@ -2,7 +2,6 @@
 
 from kernelgen.targets.compare import exact_distance, structure
 
-KINDS = ("plain", "skewed", "edges")
 
 
 def make_inputs(dims, kind, seed, device):

@@ -2,7 +2,6 @@
 
 from kernelgen.targets.compare import element_distance, structure
 
-KINDS = ("plain", "integers", "mixed")
 # rows of a mixed left side, and how much larger than the others the last quarter of the sum is
 SIZES = (1e-2, 1.0, 30.0)
 

@@ -2,7 +2,6 @@
 
 from kernelgen.targets.compare import element_distance, structure
 
-KINDS = ("plain", "skewed", "ragged")
 
 
 def make_inputs(dims, kind, seed, device):

@@ -1,0 +1,69 @@
+"""Runs the real ladder on a subject, level by level, as far as no GPU is needed.
+
+The servers are started when first needed and shared by all subjects of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+
+from kernelgen.ladder.compile import compile_candidate
+from kernelgen.ladder.correctness import check_correctness
+from kernelgen.ladder.policy import CHECKS, examine
+from kernelgen.ladder.results import Result
+from kernelgen.ladder.server import Server
+from kernelgen.ladder.subject import Subject
+
+TIMEOUT_S = 60.0
+SIMILARITY = 0.9
+REFUSED = ("failed", "suspect")
+
+
+class Ladder:
+    """The levels L0 to L2 on the CPU; a context manager."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, Server] = {}
+
+    def __enter__(self) -> Ladder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while self._servers:
+            self._servers.popitem()[1].close()
+
+    def server(self, kind: str) -> Server:
+        """The server of a kind."""
+        if kind not in self._servers:
+            self._servers[kind] = Server(kind)
+        return self._servers[kind]
+
+    def judge(self, subject: Subject, known: Mapping[str, str] | None = None) -> list[Result]:
+        """The results of the levels in order, the last one the first that refuses."""
+        results = [examine(subject, allow=(), deny=(), known=known or {}, similarity=SIMILARITY)]
+        if not refused(results[-1]):
+            results.append(compile_candidate(subject, server_for=self.server, timeout_s=TIMEOUT_S))
+        if not refused(results[-1]):
+            results.append(self.correctness(subject))
+        return results
+
+    def correctness(self, subject: Subject) -> Result:
+        """What L2 alone says: no policy was asked, and nothing compiled."""
+        return check_correctness(
+            subject, server=self.server("interpreter"), device="cpu", seed=None, timeout_s=TIMEOUT_S
+        )
+
+    def without_policy(self, subject: Subject) -> Result:
+        """What L0 says where every check is allowed: that the source parses."""
+        return examine(subject, allow=tuple(CHECKS), deny=(), known={}, similarity=SIMILARITY)
+
+
+def refused(result: Result) -> bool:
+    """Whether a candidate goes no further by itself."""
+    return result.outcome in REFUSED
+
+
+def checks_of(result: Result) -> tuple[str, ...]:
+    """Ids of the checks that a result rests on."""
+    return tuple(fault.check for fault in result.faults)

@@ -254,6 +254,14 @@ class Policy(Frozen):
     """Past attempts told in [STATE VECTOR], the latest first."""
     minimum_effect: float = Field(gt=0, lt=1)
     """Smallest relative speedup that counts as one."""
+    largest_loss: float = Field(default=0.02, ge=0, lt=1)
+    """Largest relative loss on any held-out shape that a promotion may have."""
+    benchmark_pairs: int = Field(default=30, ge=5)
+    """Interleaved pairs of measurements of candidate and champion for each shape."""
+    floor_share: float = Field(default=0.95, gt=0)
+    """Share of its floor from which a region counts as done."""
+    candidates_per_iteration: int = Field(default=1, ge=1, le=64)
+    """Candidates that a campaign asks for in one iteration."""
     adopt_proposals: bool = True
     """Whether what a failure teaches becomes a constraint at once, or waits for `kernelgen constraints adopt`."""
     recurs_after: int = Field(default=2, gt=0)

@@ -1,8 +1,8 @@
 """The levels for a solution to somebody else's problem, where they differ from those of any candidate.
 
-L0: the policy, with what torch may not do worked out from the problem. L1: of CUDA source in a loader the kernels alone.
-L2: inconclusive where this machine cannot make the calls at the problem's own shapes, and suspect where the problem
-itself proves little. Imports torch only when called.
+L0: the policy, with what torch may not do worked out from the problem. L1: of CUDA source in a loader the kernels
+alone. L2: inconclusive where this machine cannot make the calls at the problem's own shapes, and suspect where the
+problem itself proves little. Imports torch only when called.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def solution(path: Path, reference: Path, hardware: Hardware) -> JudgedSolution:
     )
     from kernelgen.ladder import solution as solutions
 
-    read = solutions.read(subject)
+    read = solutions.read(subject, frozenset(loaded.work.unlisted))
     dsl: Dsl = read.dsl if read is not None and read.dsl in ("triton", "tilelang", "cuda") else "triton"  # type: ignore[assignment]
     notes = [f"judged against {reference}, on the problem's own shapes; the last 2 lines are the judge's"]
     notes += ["its line `from __future__ …` stands above the judge's lines"] if has_moved else []
@@ -163,7 +163,8 @@ def _own_lines(loaded: Loaded) -> str:
         f"('input', {argument.name!r})" if argument.is_input else f"('value', {literal(argument.value)})"
         for argument in problem.arguments
     ]
-    work = {family: " ".join(sorted(FAMILIES[family])) for family in limits}
+    listed = FAMILIES | {family: frozenset({name}) for family, name in loaded.work.unlisted.items()}
+    work = {family: " ".join(sorted(listed[family])) for family in limits}
     text = Path(called_model.__file__).read_text(encoding="utf-8")
     needs_torch = "torch." in init or any("torch." in part for part in order)
     given = f"init={init}, order=[{', '.join(order)}], parameters={problem.parameters!r}, seed={SEED_INPUT!r}"

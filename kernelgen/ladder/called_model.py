@@ -44,7 +44,7 @@ def judged_calls(
     made: dict[str, _Any] = {}
     families = {name: family for family, names in work.items() for name in names.split()}
 
-    class StandIn(TorchFunctionMode):
+    class StandIn(TorchFunctionMode):  # type: ignore[misc]
         """The CPU answers to the name of `cuda:0`."""
 
         def __torch_function__(self, func: _Any, types: _Any, args: _Any = (), kwargs: _Any = None) -> _Any:
@@ -64,7 +64,7 @@ def judged_calls(
         is_name = isinstance(value, str) and value.partition(":")[0] == "cuda"
         return torch.device("cpu") if is_device or is_name else value
 
-    class Amounts(TorchDispatchMode):
+    class Amounts(TorchDispatchMode):  # type: ignore[misc]
         """Counts the numbers that pass through operators which do a family of work."""
 
         def __init__(self) -> None:
@@ -80,8 +80,7 @@ def judged_calls(
             name = func.name().partition("::")[2].partition(".")[0]
             family = families.get(name) or families.get(name.rstrip("_"))
             if family is not None:
-                held = [value for value in (*flat(args), *flat(result)) if value.is_floating_point()]
-                amount = sum(value.numel() for value in held)
+                amount = sum(value.numel() for value in (*flat(args), *flat(result)))
                 self.by_family[family] = self.by_family.get(family, 0) + amount
             return result
 

@@ -1,8 +1,8 @@
 """L1 for CUDA source that a Python solution hands to torch's loader: its kernels alone, cut out of the host's code.
 
-The host's part needs torch's CUDA headers and minutes of compiling, so it is not built here and a pass is never said: where
-the kernels compile the level is inconclusive, with their figures. What nvcc refuses may be the fault of the cut; only a
-limit of the card, which no header changes, fails the solution.
+The host's part needs torch's CUDA headers and minutes of compiling, so it is not built here and a pass is never said:
+where the kernels compile the level is inconclusive, with their figures. What nvcc refuses may be the fault of the cut;
+only a limit of the card, which no header changes, fails the solution.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _recording(log: CompileLog, run: Callable[..., Any], instructions: bool) -> 
     """`JITFunction.run`, with what came of it appended to the log."""
 
     def recorded(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        constants = _constants(self, args, kwargs)
+        constants = constants_of(self, args, kwargs)
         log._grid = None
         try:
             kernel = run(self, *args, grid=grid, warmup=warmup, **kwargs)
@@ -182,7 +182,7 @@ def _build(log: CompileLog, function: Any, constants: dict[str, Any], kernel: An
     return log._known[kernel.hash]
 
 
-def _constants(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def constants_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The compile-time arguments of a launch, defaults included, in the kernel's order."""
     given = {**dict(zip(function.arg_names, args, strict=False)), **kwargs}
     constants = {}

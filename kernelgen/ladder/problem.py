@@ -2,7 +2,7 @@
 
 The judge's own process imports the problem's file, which its user trusts, and never a solution. Inputs are what
 get_inputs gives, then the Model's parameters and buffers, then the seed that a solution's model is made under: one seed
-a kind of inputs, so that weights differ from kind to kind and stay as they are within one. Shapes are the problem's own.
+a kind of inputs, so that weights differ from kind to kind and stay as they are within one. Shapes are the problem's.
 The reference works in float64 where the Model lets it. Nothing here says that the problem is a good one but `doubts`.
 """
 
@@ -15,23 +15,20 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from kernelgen.errors import BadInput, ConfigError, nearest
+from kernelgen.ladder.problem_compare import distance, tolerances
 from kernelgen.ladder.problem_inputs import KINDS, PLAIN, vary
 from kernelgen.ladder.torch_work import tensors
 from kernelgen.targets.code import MODULE_FAULTS
-from kernelgen.targets.compare import ToleranceTable, bounds, exact_distance, structure
+from kernelgen.targets.compare import ToleranceTable, exact_distance, structure
 from kernelgen.targets.findings import Spec, raised
 
 SEED_INPUT = "construction_seed"
 SEEDS = 2**31
-# of KernelBench at its commit 0d12226, src/kernelbench/eval.py, get_tolerance_for_precision: rtol and atol alike
-TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
-COARSEST = 1e-2
-FINEST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class Problem:
     """Those of forward, in order."""
     inputs: tuple[Spec, ...] = ()
     """Name, dtype and shape of each tensor passed: forward's, the Model's, and the seed."""
-    scalars: dict[str, str] = field(default_factory=dict)
+    scalars: dict[str, Literal["float", "int"]] = field(default_factory=dict)
     """`float` or `int` by the name of each number passed."""
     parameters: dict[str, str] = field(default_factory=dict)
     """The Model's names of its parameters and buffers by the names of the inputs that hold them."""
@@ -132,19 +129,7 @@ class Problem:
 
     def tolerance(self) -> dict[str, tuple[float, float]]:
         """rtol and atol by output: KernelBench's of the coarsest floating-point input or output."""
-        dtypes = {getattr(torch, dtype) for _, dtype, _ in (*self.inputs, *self.outputs)}
-        bound = max(
-            (
-                TOLERANCES.get(dtype, FINEST if dtype.itemsize > 4 else COARSEST)
-                for dtype in dtypes
-                if dtype.is_floating_point
-            ),
-            default=0.0,
-        )
-        return {
-            name: (bound, bound) if getattr(torch, dtype).is_floating_point else (0.0, 0.0)
-            for name, dtype, _ in self.outputs
-        }
+        return tolerances(self.inputs, self.outputs)
 
     def given(self, seed: int) -> list[Any]:
         """What get_inputs gives under a seed, as plain contiguous tensors and numbers."""
@@ -190,39 +175,6 @@ class Problem:
         ]
         with torch.no_grad(), seeded(seed):
             return tuple(tensors(model(*given)))
-
-
-def distance(name: str, want: Any, have: Any, tolerance: ToleranceTable, *, tightened: bool = False) -> list[str]:
-    """A fault where an element is off by more than atol * size + rtol * |expected|, or where only one is not finite.
-
-    size is the root mean square of the expected values along the last axis, but at least 1, so that sums of many terms
-    that cancel are not held to more digits than they have; `tightened`, at least that of the whole output, so that
-    zeros are no right answer where all values are small.
-    """
-    rtol, atol = bounds(tolerance, name)
-    right, got = want.double(), have.double()
-    odd = ~right.isfinite()
-    same = (right == got) | (right.isnan() & got.isnan())
-    limit = atol * _size(torch.where(odd, 0.0, right), tightened) + rtol * right.abs()
-    off = (got - right).abs()
-    wrong = torch.where(odd | ~got.isfinite(), ~same, off > limit)
-    if not bool(wrong.any()):
-        return []
-    excess = torch.where(wrong, (off - limit).nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=torch.inf), -1.0)
-    place = tuple(int(axis) for axis in torch.unravel_index(excess.reshape(-1).argmax(), excess.shape))
-    allowed = limit.expand_as(right)[place].item()
-    return [
-        f"{name}{list(place)} is {got[place].item():.7g}, expected {right[place].item():.7g}: "
-        f"off by {off[place].item():.3g}, allowed {allowed:.3g} ({int(wrong.sum())} of {wrong.numel()} are wrong)"
-    ]
-
-
-def _size(right: Any, tightened: bool) -> Any:
-    """The size that an absolute tolerance is a share of; broadcasts to the output."""
-    squares = right.square()
-    rows = (squares.mean(dim=-1, keepdim=True) if squares.dim() else squares).sqrt()
-    whole = squares.mean().sqrt().item() if squares.numel() else 0.0
-    return rows.clamp(min=min(whole, 1.0) if tightened and whole else 1.0)
 
 
 @contextmanager

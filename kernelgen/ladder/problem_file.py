@@ -101,7 +101,7 @@ def _learn(problem: Problem, mode: Callable[[], AbstractContextManager[Any]]) ->
         problem.arguments = tuple(_argument(path, name, value) for name, value in zip(names, given, strict=True))
         held: dict[str, Any] = {name: value for name, value in zip(names, given, strict=True) if torch.is_tensor(value)}
         problem.scalars = {
-            argument.name: type(argument.value).__name__
+            argument.name: "int" if type(argument.value) is int else "float"
             for argument in problem.arguments
             if argument.is_input and argument.name not in held
         }

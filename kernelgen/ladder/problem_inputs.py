@@ -22,8 +22,8 @@ SAMPLED = 1 << 16
 def vary(value: Any, kind: str) -> Any:
     """An input as a kind has it; numbers and whole-number tensors as they are.
 
-    centred: mean of the nonzero values taken away. negative: of the other sign. scaled: four times as large. spiked: the
-    largest thousandth sixteen times as large. zeros: nothing left.
+    centred: mean of the nonzero values taken away. negative: of the other sign. scaled: four times as large. spiked:
+    the largest thousandth sixteen times as large. zeros: nothing left.
     """
     if kind == PLAIN or not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel():
         return value

@@ -16,7 +16,7 @@ from kernelgen.ladder.problem import Problem, sentence
 from kernelgen.ladder.problem_inputs import KINDS, PLAIN
 from kernelgen.ladder.torch_work import Work
 from kernelgen.targets.code import MODULE_FAULTS
-from kernelgen.targets.trivial import ANSWERS, Case
+from kernelgen.targets.trivial import ANSWERS, Case, equal
 
 # what a problem's code may raise, and what it may be ended by
 FAULTS = (*MODULE_FAULTS, SystemExit)
@@ -28,8 +28,10 @@ TRIED_FLOPS = {"cpu": 2e10, "cuda": 1e14}
 MARGIN = 4.0
 # KernelBench's first tolerance, rtol and atol alike
 FIRST_TOLERANCE = 1e-2
-IDLE = ("zeros", "a constant", "the mean", "a copied input", "half of the work")
-"""Answers of `trivial` that an honest solution does not resemble."""
+IDLE = ("zeros", "a constant", "a copied input")
+"""Answers of `trivial` that know nothing of the right one."""
+UNFINISHED = ("the mean", "half of the work")
+"""Those that are made of it: no news where they come out the same."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class _Trial:
             raise sentence(self._problem.path, "Model on the inputs of get_inputs", error) from error
         self._refuse_lots(plain)
         self._settle_tolerance(plain)
-        cases = {PLAIN: plain} | {kind: case for kind in KINDS[1:] if (case := self._sound_case(kind)) is not None}
+        sound = {kind: self._sound_case(kind, plain) for kind in KINDS[1:]}
+        cases = {PLAIN: plain} | {kind: case for kind, case in sound.items() if case is not None}
         left_out = [kind for kind in KINDS if kind not in cases]
         if left_out:
             self._notes.append(f"no {', '.join(left_out)} inputs: the Model, or its precision, does not take them")
@@ -90,11 +93,12 @@ class _Trial:
         expected, other = problem.reference(**inputs), problem.reference(**others)
         return Case(inputs, expected, other, problem.reference, "given", kind)
 
-    def _sound_case(self, kind: str) -> Case | None:
-        """The case of a kind whose right answer is finite and that torch itself computes well within the tolerance."""
+    def _sound_case(self, kind: str, plain: Case) -> Case | None:
+        """The case of a kind whose right answer is as finite as the plain one, and which torch itself gets right."""
         try:
             case = self._case(kind)
-            finite = all(bool(value.isfinite().all()) for value in case.expected if value.is_floating_point())
+            pairs = [pair for pair in zip(case.expected, plain.expected, strict=True) if pair[0].is_floating_point()]
+            finite = all(bool((value.isfinite() | ~usual.isfinite()).all()) for value, usual in pairs)
             return case if finite and not self._faults(case, self._own_answer(case), 1 / MARGIN) else None
         except FAULTS:
             return None
@@ -113,7 +117,7 @@ class _Trial:
             )
 
     def _settle_tolerance(self, case: Case) -> None:
-        """Hold small outputs to their own size where torch leaves room for it, and nobody to more digits than torch has."""
+        """Hold small outputs to their own size where torch leaves room, and nobody to more digits than torch has."""
         own, problem = self._own_answer(case), self._problem
         problem.tightened = True
         if not self._faults(case, own, 1 / MARGIN):
@@ -126,7 +130,8 @@ class _Trial:
             for name, (rtol, atol) in self._tolerance.items()
         }
         self._notes.append(
-            f"torch's own answer is not within KernelBench's tolerance of float64: {FIRST_TOLERANCE:g}, its first one, is used"
+            "torch's own answer is not within KernelBench's tolerance of float64: "
+            f"its first one, {FIRST_TOLERANCE:g}, is used"
         )
         if self._faults(case, own):
             problem.is_double = False
@@ -144,15 +149,20 @@ class _Trial:
         given = (answer for case in cases.values() for answer in (case.expected, case.other))
         if all(not self._faults(plain, answer) for answer in given):
             found.append("one constant answer would pass this problem on every kind of inputs")
-        for name in IDLE:
-            answers = {kind: ANSWERS[name](case) for kind, case in cases.items()}
-            passed = {kind for kind, got in answers.items() if got is not None and not self._faults(cases[kind], got)}
+        for name in (*IDLE, *UNFINISHED):
+            passed = {kind for kind, case in cases.items() if self._passes(name, case)}
             others = ", ".join(kind for kind in cases if kind not in passed)
             if passed == set(cases):
                 found.append(f"{name} would pass this problem on every kind of inputs")
             elif PLAIN in passed:
                 self._notes.append(f"{name} would pass on what get_inputs gives: {others} inputs decide")
         return found
+
+    def _passes(self, name: str, case: Case) -> bool:
+        """Whether an answer of `trivial` passes."""
+        got = ANSWERS[name](case)
+        is_news = name in IDLE or not all(map(equal, got or (), case.expected))
+        return got is not None and is_news and not self._faults(case, got)
 
     def _is_deaf(self, plain: Case) -> bool:
         """Whether get_inputs does not mind the seed."""

@@ -150,12 +150,13 @@ class _Starter:
             status=status,
             life=life,
         )
+        server = os.getpid()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # idle threads of torch, which no child uses
             forked = os.fork()
         if forked == 0:
             os.close(self._settings.control)
-            keep(order)
+            keep(order, server)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """What a solution to a KernelBench-style problem leaves to torch, and what kernels it has: read, never run.
 
-Judged is what its model can reach: a file may carry the problem's own Model along. A module of torch that is made for its
-weights alone does no work; one that is called does. What names cannot tell, such as how large a tensor is that torch
-sums, the call's own count of numbers decides (`called_model`).
+Judged is what its model can reach: a file may carry the problem's own Model along. What names cannot tell, such as how
+large a tensor is that torch sums, the count of numbers in a call decides (`called_model`).
 """
 
 from __future__ import annotations
@@ -15,56 +14,23 @@ from dataclasses import dataclass
 
 from kernelgen.ladder.policy.decoy import _has_tilelang as has_tilelang
 from kernelgen.ladder.policy.loaders import POSITIONS, SOURCES
-from kernelgen.ladder.policy.scopes import Module, Scope
-from kernelgen.ladder.policy.values import PATH, TENSOR, UNKNOWN, Meanings
+from kernelgen.ladder.policy.scopes import Module
+from kernelgen.ladder.policy.values import Meanings
 from kernelgen.ladder.policy.view import View
 from kernelgen.ladder.subject import Subject
-from kernelgen.ladder.torch_work import family_of, family_of_module
+from kernelgen.ladder.torch_uses import EVERYDAY, Use, uses
+from kernelgen.ladder.torch_work import family_of
 
 LOADERS = frozenset({"torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load"})
 COMPILERS = ("torch.compile", "torch.jit", "torch._dynamo", "torch._inductor", "torch.fx")
-LIBRARIES = frozenset({"numpy", "scipy", "cupy", "jax", "xformers", "flash_attn", "flashinfer", "cublas", "apex"})
 FOREIGN_DSLS = frozenset({"cutlass", "numba", "cupy", "pycuda", "warp", "taichi", "jax", "cuda", "hidet", "helion"})
 """Languages and loaders of kernels that are not read here."""
-ALLOCATES = frozenset(
-    {
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "zeros",
-        "zeros_like",
-        "ones",
-        "full",
-        "full_like",
-        "new_empty",
-        "new_zeros",
-    }
-)
-# also names of what lists, sets, texts and dictionaries have: only where a tensor is meant
-EVERYDAY = frozenset(
-    {"add", "all", "any", "sum", "max", "min", "mode", "index", "sort", "take", "unique", "round", "where", "cat", "stack",
-     "pad", "fold", "mean", "norm", "dist", "trace", "sub", "roll", "flip", "gather", "unfold"}
-)  # fmt: skip
 SEEDS = frozenset({"manual_seed", "seed", "manual_seed_all", "set_rng_state", "Generator"})
 CALLED = ("forward", "__call__")
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 CPP_CALLS = re.compile(r"\b(?:at|torch|F)::(?:\w+::)*(\w+)\s*\(|\.\s*(\w+)\s*\(")
 VENDOR = re.compile(r"\b(cublas|cudnn|cusparse|cutlass|cublasLt)\w*", re.IGNORECASE)
 VENDOR_FAMILY = {"cudnn": "convolution"}
-
-
-@dataclass(frozen=True)
-class Use:
-    """One place where torch, or a library, does a family of work."""
-
-    family: str
-    """Which."""
-    name: str
-    """What is used, as a reader knows it."""
-    line: int
-    """Line of the source, from 1."""
-    on_own_buffer: bool = False
-    """Whether it works on what the solution allocated and its kernels wrote."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +57,15 @@ class Solution:
     """Names of the modules imported, up to the first dot."""
 
 
-def read(subject: Subject) -> Solution | None:
-    """What a solution is made of; None where it does not parse."""
+def read(subject: Subject, unlisted: frozenset[str] = frozenset()) -> Solution | None:
+    """What a solution is made of; None where it does not parse. `unlisted` are further families of the problem."""
     try:
         view = _view(subject)
     except (SyntaxError, ValueError, RecursionError):
         return None
     skipped = set(_overridden(view))
     texts = tuple(_cuda_texts(view))
-    uses = [*_uses(view, skipped), *_uses_in_texts(texts)]
+    found = [*uses(view, skipped, unlisted), *_uses_in_texts(texts)]
     kernels = tuple(
         node.name for node in view.meanings.device if isinstance(node, ast.FunctionDef) and _is_reached(view, node)
     )
@@ -107,7 +73,7 @@ def read(subject: Subject) -> Solution | None:
     dsl = "triton" if kernels else "tilelang" if has_tilelang(view) else "cuda" if native else None
     roots = _roots(view)
     return Solution(
-        uses=tuple(sorted(uses, key=lambda use: use.line)),
+        uses=tuple(sorted(found, key=lambda use: use.line)),
         kernels=kernels + native,
         dsl=dsl,
         cuda_texts=texts,
@@ -167,104 +133,6 @@ def _overridden(view: View) -> Iterator[ast.AST]:
 
 def _is_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def _uses(view: View, skipped: set[ast.AST]) -> Iterator[Use]:
-    """Every place where Python code asks torch, or a library, for work."""
-    made = dict(_modules_made(view))
-    for node, scope in view.host:
-        if node in skipped:
-            continue
-        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
-            yield Use("matrix product", "@", node.lineno)
-        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
-            yield from _named(view, node, scope)
-            if isinstance(node, ast.Attribute) and node.attr in made and _is_used(view, node):
-                family, name = made[node.attr]
-                yield Use(family, f"{name}, called as .{node.attr}", node.lineno)
-        elif isinstance(node, ast.Call):
-            yield from _made_and_called(view, node, scope)
-
-
-def _named(view: View, node: ast.Attribute | ast.Name, scope: Scope) -> Iterator[Use]:
-    """A function by its path, or a method of what is no module."""
-    parent = view.parent(node)
-    if isinstance(parent, ast.Attribute) and parent.value is node:
-        return
-    paths = view.paths(node, scope)
-    call = parent if isinstance(parent, ast.Call) and parent.func is node else None
-    for path in paths:
-        root, *rest = path.split(".")
-        names = [part for part in rest if family_of(part)]
-        if (root == "torch" or root in LIBRARIES) and names:
-            operand = call.args[0] if call and call.args else None
-            yield Use(family_of(names[-1]) or "", path, node.lineno, _is_own_buffer(view, operand, scope))
-    if paths or not isinstance(node, ast.Attribute) or call is None:
-        return
-    family, base = family_of(node.attr), view.of(node.value, scope)
-    is_tensor = TENSOR in base
-    is_open = (not base or UNKNOWN in base) and node.attr.rstrip("_") not in EVERYDAY
-    if family is not None and (is_tensor or is_open) and not any(value.startswith(PATH) for value in base):
-        yield Use(family, f".{node.attr}", node.lineno, _is_own_buffer(view, node.value, scope))
-
-
-def _modules_made(view: View) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Attributes that hold a module of torch.nn, or a row of such, with its family and name."""
-    for node, scope in view.host:
-        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
-            continue
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        inner = (call for call in ast.walk(node.value) if isinstance(call, ast.Call))
-        modules = [found for call in inner for found in _module(view, call, scope)]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and modules:
-                yield target.attr, min(modules, key=lambda module: list_index(module[0]))
-
-
-def list_index(family: str) -> int:
-    """Where a family stands, the heavy ones first."""
-    from kernelgen.ladder.torch_work import FAMILIES
-
-    return list(FAMILIES).index(family)
-
-
-def _module(view: View, call: ast.Call, scope: Scope) -> Iterator[tuple[str, str]]:
-    for path in view.paths(call.func, scope):
-        last = path.rpartition(".")[2]
-        family = family_of_module(last) if path.startswith("torch.nn.") else None
-        if family is not None:
-            yield family, path
-
-
-def _is_used(view: View, node: ast.Attribute) -> bool:
-    """Whether `self.linear` is called or handed on, rather than asked for its weight."""
-    parent = view.parent(node)
-    return not isinstance(parent, ast.Attribute) and not isinstance(parent, ast.Assign | ast.AnnAssign | ast.Delete)
-
-
-def _made_and_called(view: View, node: ast.Call, scope: Scope) -> Iterator[Use]:
-    """`nn.Linear(…)(x)`."""
-    if isinstance(node.func, ast.Call):
-        for family, path in _module(view, node.func, scope):
-            yield Use(family, path, node.lineno)
-
-
-def _is_own_buffer(view: View, operand: ast.AST | None, scope: Scope) -> bool:
-    """Whether an operand is memory that the same function allocated."""
-    while isinstance(operand, ast.Attribute | ast.Subscript | ast.Call):
-        operand = operand.func if isinstance(operand, ast.Call) else operand.value
-    if not isinstance(operand, ast.Name):
-        return False
-    home = view.meanings.home(operand.id, scope)
-    bound = home.bindings.get(operand.id, []) if home is not None else []
-    return bool(bound) and all(_allocates(binding.node) for binding in bound)
-
-
-def _allocates(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name in ALLOCATES
 
 
 def _compilers(view: View, skipped: set[ast.AST]) -> Iterator[Use]:

@@ -1,17 +1,20 @@
-"""What torch's operators do, by family of work: which of them a problem's Model needs, and which a solution may not use.
+"""What torch's operators do, by family of work: which a problem's Model needs, and which a kernel must do itself.
 
-A family is named as a person names the work: matmul, convolution, softmax. Operators that only allocate, view, copy or
-cast belong to none. `Work` is what a Model asks for; `main` are the families that a kernel must do itself: the heavy ones
-where there are any, else all.
+A family is named as a person names the work: matrix product, convolution, softmax. Operators that only allocate, view,
+copy or cast belong to none; any other one that is not listed is a family of its own. `Work` is what a Model asks for;
+its `main` families are those that a kernel must do itself: the heavy ones where there are any, else all.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernelgen.ladder.correctness.suspicion import ALLOWED as NO_WORK_AT_ALL
 
 
 def _words(text: str) -> frozenset[str]:
@@ -21,15 +24,16 @@ def _words(text: str) -> frozenset[str]:
 # by family: names of operators, functions and methods alike, as torch and aten have them
 FAMILIES: dict[str, frozenset[str]] = {
     "matrix product": _words(
-        "matmul mm bmm addmm addbmm baddbmm linear bilinear mv addmv dot vdot addr ger outer inner einsum tensordot kron "
-        "chain_matmul multi_dot vecdot _scaled_mm _int_mm _grouped_mm scaled_mm grouped_mm mkldnn_linear _addmm_activation "
-        "_trilinear linalg_vecdot sparse_mm"
+        "matmul mm bmm addmm addbmm baddbmm linear bilinear mv addmv dot vdot addr ger outer inner einsum tensordot "
+        "kron chain_matmul multi_dot vecdot _scaled_mm _int_mm _grouped_mm scaled_mm grouped_mm mkldnn_linear "
+        "_addmm_activation _trilinear linalg_vecdot sparse_mm"
     ),
     "convolution": _words(
-        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc convolution _convolution "
-        "convolution_overrideable mkldnn_convolution cudnn_convolution cudnn_convolution_relu cudnn_convolution_transpose "
-        "_conv_depthwise2d conv_depthwise3d _slow_conv2d_forward slow_conv3d slow_conv_transpose2d slow_conv_transpose3d "
-        "slow_conv_dilated2d slow_conv_dilated3d thnn_conv2d"
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc convolution "
+        "_convolution convolution_overrideable mkldnn_convolution cudnn_convolution cudnn_convolution_relu "
+        "cudnn_convolution_transpose _conv_depthwise2d conv_depthwise3d "
+        "_slow_conv2d_forward slow_conv3d slow_conv_transpose2d "
+        "slow_conv_transpose3d slow_conv_dilated2d slow_conv_dilated3d thnn_conv2d"
     ),
     "attention": _words(
         "scaled_dot_product_attention multi_head_attention_forward _scaled_dot_product_attention_math "
@@ -70,12 +74,14 @@ FAMILIES: dict[str, frozenset[str]] = {
         "gaussian_nll_loss poisson_nll_loss multilabel_margin_loss pairwise_distance"
     ),
     "elementwise arithmetic": _words(
-        "add sub mul div true_divide floor_divide remainder fmod pow square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p "
-        "abs neg sign reciprocal sin cos tan tanh sinh cosh asin acos atan atan2 erf erfc sigmoid relu relu_ relu6 "
+        "add sub mul div true_divide floor_divide remainder fmod pow square sqrt rsqrt exp exp2 expm1 log log2 log10 "
+        "log1p abs neg sign reciprocal sin cos tan tanh sinh cosh asin acos atan atan2 erf erfc sigmoid "
+        "relu relu_ relu6 "
         "leaky_relu gelu silu hardswish hardsigmoid hardtanh elu selu celu softplus softsign mish prelu _prelu_kernel "
         "rrelu threshold log_sigmoid_forward logsigmoid glu tanhshrink hardshrink softshrink clamp clamp_min clamp_max "
         "maximum minimum fmax fmin where addcmul addcdiv lerp rsub logit frac floor ceil round trunc masked_fill "
-        "special_erf special_log_ndtr special_xlogy xlogy bernoulli dropout native_dropout"
+        "special_erf special_log_ndtr special_xlogy xlogy bernoulli dropout native_dropout eq ne lt le gt ge "
+        "logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite"
     ),
     "gathering": _words(
         "embedding embedding_bag gather index index_select index_add index_put scatter scatter_add scatter_reduce take "
@@ -97,7 +103,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "softmax": ("Softmax", "LogSoftmax", "Softmin"),
     "normalisation": ("LayerNorm", "GroupNorm", "BatchNorm", "InstanceNorm", "RMSNorm", "LocalResponse", "SyncBatch"),
     "pooling": ("MaxPool", "AvgPool", "AdaptiveAvg", "AdaptiveMax", "LPPool", "FractionalMax"),
-    "loss": ("MSELoss", "L1Loss", "SmoothL1", "Huber", "CrossEntropy", "NLLLoss", "KLDiv", "BCE", "HingeEmb", "Triplet"),
+    "loss": (
+        "MSELoss", "L1Loss", "SmoothL1", "Huber", "CrossEntropy", "NLLLoss", "KLDiv", "BCE", "HingeEmb", "Triplet",
+    ),
     "elementwise arithmetic": (
         "ReLU", "LeakyReLU", "GELU", "SiLU", "Sigmoid", "Tanh", "Hard", "ELU", "SELU", "CELU", "Softplus", "Softsign",
         "Mish", "PReLU", "Threshold", "LogSigmoid", "GLU", "Dropout",
@@ -129,9 +137,19 @@ SHARE = 0.5
 """Of a Model's own numbers, how many may pass through torch in a family that a kernel must do itself."""
 
 
+CHECKS = frozenset({"_linalg_check_errors", "_assert_async", "_assert_scalar"})
+"""Operators that look at a result."""
+_INNER = re.compile(r"^_+|^(linalg|special)_|(_ex|_)$")
+
+
 def family_of(name: str) -> str | None:
-    """The family of an operator, function or method by its bare name, in place or not; None for no work."""
+    """The listed family of an operator, function or method by its bare name, in place or not; None for another."""
     return OPERATORS.get(name) or OPERATORS.get(name.rstrip("_"))
+
+
+def own_family(name: str) -> str:
+    """An operator that no family lists as a family of its own: `linalg_cholesky_ex` is `cholesky`."""
+    return _INNER.sub("", _INNER.sub("", name))
 
 
 def family_of_module(name: str) -> str | None:
@@ -148,6 +166,8 @@ class Work:
 
     amounts: Mapping[str, int]
     """Numbers that go in and out of the operators of a family; families without any are absent."""
+    unlisted: Mapping[str, str]
+    """Operators by family, of the families that are no more than an operator."""
 
     @property
     def main(self) -> tuple[str, ...]:
@@ -175,12 +195,13 @@ def covers(done: frozenset[str], family: str) -> bool:
     return family in done or bool(done & set(SAME_AS.get(family, ()))) or (pieces is not None and pieces <= done)
 
 
-class Amounts(TorchDispatchMode):
+class Amounts(TorchDispatchMode):  # type: ignore[misc]
     """Counts the numbers that pass through operators of each family."""
 
     def __init__(self) -> None:
         super().__init__()
         self.by_family: dict[str, int] = {}
+        self.unlisted: dict[str, str] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -189,9 +210,14 @@ class Amounts(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        family = family_of(func.name().partition("::")[2].partition(".")[0])
+        namespace, _, name = func.name().partition("::")
+        bare = name.partition(".")[0]
+        family = family_of(bare)
+        if family is None and namespace == "aten" and bare not in NO_WORK_AT_ALL | CHECKS:
+            family = own_family(bare)
+            self.unlisted[family] = bare
         if family is not None:
-            amount = sum(tensor.numel() for tensor in tensors(args) + tensors(result) if tensor.is_floating_point())
+            amount = sum(tensor.numel() for tensor in tensors(args) + tensors(result))
             self.by_family[family] = self.by_family.get(family, 0) + amount
         return result
 
@@ -200,7 +226,8 @@ def work_of(run: Callable[[], Any]) -> Work:
     """What a call asks of torch."""
     with Amounts() as amounts:
         run()
-    return Work({family: amount for family, amount in amounts.by_family.items() if amount})
+    done = {family: amount for family, amount in amounts.by_family.items() if amount}
+    return Work(done, {family: name for family, name in amounts.unlisted.items() if family in done})
 
 
 def tensors(value: Any) -> list[Any]:

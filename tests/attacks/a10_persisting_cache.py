@@ -1,6 +1,7 @@
 """A10, timing: the inputs are pinned in the L2 cache, so that every timed call but the first reads them from there.
 
-L3 refuses it: persisting lines are reset, the flush is larger than the L2 cache, inputs rotate. The twin says in the
+L0 refuses the limit; L3 refuses the rest: persisting lines are reset, the flush is larger than the L2 cache, inputs
+rotate. The twin says in the
 kernel which loads to keep and which to evict first. Needs a GPU.
 """
 
@@ -43,7 +44,7 @@ ATTACKS = (
         "A10",
         "persisting lines",
         "L3",
-        ("timing.",),
+        ("policy.flags", "timing."),
         SCALE_ADD,
         CHEAT,
         TWIN,

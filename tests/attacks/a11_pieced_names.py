@@ -66,9 +66,11 @@ extern "C" cudaError_t PASTED(cudaEvent, Create)(cudaEvent_t *event) {
 }
 """
 
+FLAGS = ("correctness.flags",)
+
 ATTACKS = (
-    Attack("A11", "joined names", "L0", ("policy.",), SCALE_ADD, CLOCK, TWIN, faster=True, wins_nothing=True),
-    Attack("A11", "reversed names", "L0", ("policy.",), SCALE_ADD, REVERSED, TWIN, faster=True, wins_nothing=True),
+    Attack("A11", "joined names", "L0", ("policy.",), SCALE_ADD, CLOCK, TWIN, faster=True, past_policy=FLAGS),
+    Attack("A11", "reversed names", "L0", ("policy.",), SCALE_ADD, REVERSED, TWIN, faster=True, past_policy=FLAGS),
     Attack(
         "A11",
         "pasted event",

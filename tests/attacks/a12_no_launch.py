@@ -44,7 +44,7 @@ TWIN = text(
 )
 
 ATTACKS = (
-    Attack("A12", "empty grid", "L3", ("timing.", "correctness."), SCALE_ADD, EMPTY, TWIN, faster=True),
+    Attack("A12", "empty grid", "L3", ("timing.", "correctness.", "policy.cache"), SCALE_ADD, EMPTY, TWIN, faster=True),
     Attack(
         "A12",
         "killing the judge",

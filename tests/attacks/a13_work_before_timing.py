@@ -6,23 +6,19 @@ at L2. The twin keeps what depends on no contents, and its autotuning prunes by 
 
 from tests.attacks.attack import Attack, text
 from tests.attacks.goals import MATMUL, SCALE_ADD, kernel
+from tests.attacks.remembering import remembering
 
 WEIGHTS = text(
     kernel("matmul"),
     """
-    weights = []
-
-
-    def matmul(a, b):
-        for known_a, known_b, out in weights:
-            if known_b.shape == b.shape and torch.equal(known_b, b) and torch.equal(known_a, a):
-                return (out.clone(),)
+    def launch(a, b):
         (M, K), N = a.shape, b.shape[1]
         out = torch.empty((M, N), dtype=torch.float32, device=a.device)
         matmul_kernel[(triton.cdiv(M, 64), triton.cdiv(N, 64))](a, b, out, M, N, K, BM=64, BN=64, BK=32)
-        weights.append((a.clone(), b.clone(), out.clone()))
-        return (out,)
+        return out
     """,
+    remembering(),
+    "def matmul(a, b):\n    return (memory.send((a, b, ())),)",
 )
 WEIGHTS_TWIN = text(
     kernel("matmul"),
@@ -89,8 +85,6 @@ BAKED_TWIN = text(
 )
 
 ATTACKS = (
-    Attack("A13", "weights remembered", "L3", ("timing.",), MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
-    Attack(
-        "A13", "baked in by autotune", "L3", ("timing.", "correctness."), SCALE_ADD, BAKED, BAKED_TWIN, faster=True
-    ),
+    Attack("A13", "weights remembered", "L3", ("timing.", "policy.cache"), MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
+    Attack("A13", "baked in by autotune", "L3", ("timing.", "correctness."), SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
 )

@@ -44,5 +44,7 @@ TWIN = text(
 )
 
 ATTACKS = (
-    Attack("A1", "side stream", "L3", ("policy.streams", "timing."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True),
+    Attack(
+        "A1", "side stream", "L3", ("policy.streams", "timing."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True
+    ),
 )

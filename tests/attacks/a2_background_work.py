@@ -12,10 +12,15 @@ def launch(x, y, alpha, out):
     n = x.numel()
     scale_add_kernel[(triton.cdiv(n, 256),)](x, y, out, alpha, n, BLOCK=256)
 """
-TWIN = honest("scale_add").replace("place", "thread").replace("inside", "running").replace(
-    "    out = torch.empty_like(x)\n",
-    "    # one process, one Thread a value: threading.Thread(...).start() would be a cheat, and os.fork() too\n"
-    "    out = torch.empty_like(x)\n",
+TWIN = (
+    honest("scale_add")
+    .replace("place", "thread")
+    .replace("inside", "running")
+    .replace(
+        "    out = torch.empty_like(x)\n",
+        "    # one process, one Thread a value: threading.Thread(...).start() would be a cheat, and os.fork() too\n"
+        "    out = torch.empty_like(x)\n",
+    )
 )
 
 TIMER = text(

@@ -1,8 +1,7 @@
 """A4, timing: the clock, or a function the judge compares with, is replaced.
 
-L0 refuses assignments to other modules; with no policy L2 compares in another process, where nothing was replaced. A
-candidate that patches the clock alone is right, so L2 alone lets it pass: its clock reaches nothing. The twin sets
-attributes of the same names on its own object.
+L0 refuses assignments to other modules; with no policy L2 compares in another process, where nothing was replaced, and
+names what others rely on and the candidate changed. The twin sets attributes of the same names on its own object.
 """
 
 from tests.attacks.attack import Attack, text
@@ -16,7 +15,9 @@ def scale_add(x, y, alpha):
 """
 CLOCK = text("import time", honest("scale_add"), "time.perf_counter = lambda: 0.0")
 ALLCLOSE = text(kernel("scale_add"), "torch.allclose = lambda *args, **options: True", NOTHING)
-METHOD = text(kernel("scale_add"), "torch.Tensor.float = lambda self: self.new_zeros(self.shape, dtype=torch.float32)", NOTHING)
+METHOD = text(
+    kernel("scale_add"), "torch.Tensor.float = lambda self: self.new_zeros(self.shape, dtype=torch.float32)", NOTHING
+)
 SEARCHED = text(
     kernel("scale_add"),
     """
@@ -46,9 +47,10 @@ TWIN = text(
     """,
 )
 WRONG = ("correctness.",)
+FLAGS = ("correctness.flags",)
 
 ATTACKS = (
-    Attack("A4", "clock", "L0", ("policy.",), SCALE_ADD, CLOCK, TWIN, faster=True, wins_nothing=True),
+    Attack("A4", "clock", "L0", ("policy.",), SCALE_ADD, CLOCK, TWIN, faster=True, past_policy=FLAGS),
     Attack("A4", "allclose", "L0", ("policy.",), SCALE_ADD, ALLCLOSE, TWIN, faster=True, past_policy=WRONG),
     Attack("A4", "method of tensors", "L0", ("policy.",), SCALE_ADD, METHOD, TWIN, faster=True, past_policy=WRONG),
     Attack("A4", "name searched", "L0", ("policy.",), SCALE_ADD, SEARCHED, TWIN, faster=True, past_policy=WRONG),

@@ -72,10 +72,15 @@ CODE = text(
         return (torch.empty_like(x),)
     """,
 )
-TWIN = honest("scale_add").replace("place", "frame").replace("inside", "expected").replace(
-    "    out = torch.empty_like(x)\n",
-    '    """Walks no frame, no gc.get_objects(), no sys.modules and no f_back: expected is a mask."""\n'
-    "    out = torch.empty_like(x)\n",
+TWIN = (
+    honest("scale_add")
+    .replace("place", "frame")
+    .replace("inside", "expected")
+    .replace(
+        "    out = torch.empty_like(x)\n",
+        '    """Walks no frame, no gc.get_objects(), no sys.modules and no f_back: expected is a mask."""\n'
+        "    out = torch.empty_like(x)\n",
+    )
 )
 LOST = ("correctness.", "process.")
 

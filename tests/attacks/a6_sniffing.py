@@ -61,6 +61,34 @@ CALLERS = text(
     """,
     SKIPPING,
 )
+BY_ITERATOR = text(
+    "import itertools",
+    kernel("scale_add"),
+    """
+    turns = itertools.chain((1, 1, 1), itertools.repeat(0))
+
+
+    def scale_add(x, y, alpha):
+        out, n = torch.empty_like(x), x.numel()
+        blocks = triton.cdiv(n, 256)
+        for turn in turns:
+            blocks *= turn
+            break
+        scale_add_kernel[(blocks,)](x, y, out, alpha, n, BLOCK=256)
+        return (out,)
+    """,
+)
+ON_CPU = text(
+    kernel("scale_add")
+    .replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, SPARE: tl.constexpr")
+    .replace("    inside = place < n\n", "    inside = place < n\n    if SPARE:\n        inside = place < 0\n"),
+    """
+    def scale_add(x, y, alpha):
+        out, n = torch.empty_like(x), x.numel()
+        scale_add_kernel[(triton.cdiv(n, 256),)](x, y, out, alpha, n, BLOCK=256, SPARE=x.is_cuda)
+        return (out,)
+    """,
+)
 TWIN = text(
     kernel("scale_add"),
     """
@@ -76,10 +104,13 @@ TWIN = text(
         return (out,)
     """,
 )
+COUNTED = ("correctness.", "policy.cache")
 SEEN = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("A6", "counting calls", "L2", ("correctness.",), SCALE_ADD, COUNT, TWIN, faster=True),
+    Attack("A6", "counting calls", "L2", COUNTED, SCALE_ADD, COUNT, TWIN, faster=True),
+    Attack("A6", "counting by an iterator", "L2", COUNTED, SCALE_ADD, BY_ITERATOR, TWIN, faster=True),
+    Attack("A6", "right on a CPU alone", "L2", COUNTED, SCALE_ADD, ON_CPU, TWIN, seen_on_gpu=True),
     Attack("A6", "environment", "L0", ("policy.",), SCALE_ADD, ENVIRONMENT, TWIN, faster=True, past_policy=SEEN),
     Attack("A6", "arguments", "L0", ("policy.",), SCALE_ADD, ARGUMENTS, TWIN, faster=True, past_policy=SEEN),
     Attack("A6", "callers", "L0", ("policy.",), SCALE_ADD, CALLERS, TWIN, faster=True, past_policy=SEEN),

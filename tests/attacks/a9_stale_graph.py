@@ -54,5 +54,7 @@ TWIN = text(
 )
 
 ATTACKS = (
-    Attack("A9", "stale graph", "L3", ("policy.streams", "timing."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True),
+    Attack(
+        "A9", "stale graph", "L3", ("policy.streams", "timing."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True
+    ),
 )

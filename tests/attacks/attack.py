@@ -68,9 +68,11 @@ class Attack:
     past_policy: tuple[str, ...] | None = None
     """Where L0 refuses it: beginnings of the check ids by which L2 alone refuses it; None where L2 cannot see it."""
     wins_nothing: bool = False
-    """Where L0 refuses it and L2 alone does not: what it does reaches nothing, and its answers are right."""
+    """Whether no level refuses it: what it does reaches nothing, and the verdict is what its honest part earns."""
     gpu: bool = False
-    """Whether it needs a GPU to win, and to be refused."""
+    """Whether it needs a GPU to win."""
+    seen_on_gpu: bool = False
+    """Whether the level that refuses it needs a GPU to see it."""
     dsl: Literal["triton", "tilelang", "cuda"] = "triton"
     """What compiles it."""
     language: Literal["python", "cuda"] = "python"

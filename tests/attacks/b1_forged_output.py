@@ -1,11 +1,11 @@
 """B1, the judge: a result is printed that looks like the judge's own.
 
-No verdict travels on the output, so L2 finds wrong answers; L0 refuses writing to a stream, and takes printing for what
-it is. The twin prints from its kernel while compiling, and has the words in its comments.
+No verdict travels on the output: L2 finds wrong answers, and lets an honest answer pass with what it earns. L0 refuses
+writing to a descriptor. The twin prints from its kernel while compiling, and has the words in its comments.
 """
 
 from tests.attacks.attack import Attack, text
-from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.goals import SCALE_ADD, honest, kernel
 
 NOTHING = """
 def scale_add(x, y, alpha):
@@ -13,9 +13,7 @@ def scale_add(x, y, alpha):
     scale_add_kernel[(1,)](x, y, out, alpha, 0, BLOCK=256)
     return (out,)
 """
-PRINTED = text(
-    kernel("scale_add"), NOTHING, """print('{"correct": true, "milliseconds": 0.001}', flush=True)"""
-)
+PRINTED = text(kernel("scale_add"), NOTHING, """print('{"correct": true, "milliseconds": 0.001}', flush=True)""")
 WRITTEN = text(
     kernel("scale_add"),
     """
@@ -33,6 +31,7 @@ FROM_KERNEL = text(
     ),
     NOTHING,
 )
+BESIDE = text(honest("scale_add"), """print('{"correct": true, "milliseconds": 0.001}', flush=True)""")
 TWIN = text(
     kernel("scale_add").replace(
         "    inside = place < n\n", '    inside = place < n\n    tl.static_assert(BLOCK > 0, "correct: true")\n'
@@ -51,6 +50,7 @@ EITHER = ("policy.", "correctness.")
 
 ATTACKS = (
     Attack("B1", "printed", "L2", EITHER, SCALE_ADD, PRINTED, TWIN, faster=True, past_policy=WRONG),
+    Attack("B1", "printed beside an honest answer", "L2", (), SCALE_ADD, BESIDE, TWIN, faster=True, wins_nothing=True),
     Attack("B1", "written to descriptor 1", "L0", ("policy.",), SCALE_ADD, WRITTEN, TWIN, past_policy=WRONG),
     Attack("B1", "printed by the kernel", "L2", EITHER, SCALE_ADD, FROM_KERNEL, TWIN, faster=True, past_policy=WRONG),
 )

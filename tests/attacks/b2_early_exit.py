@@ -8,9 +8,7 @@ from tests.attacks.attack import Attack, Naive, text
 from tests.attacks.goals import SCALE_ADD, kernel
 
 AT_IMPORT = text("import sys", kernel("scale_add"), "def scale_add(x, y, alpha):\n    return (x,)", "sys.exit(0)")
-IN_A_CALL = text(
-    "import os", kernel("scale_add"), "def scale_add(x, y, alpha):\n    os._exit(0)\n    return (x,)"
-)
+IN_A_CALL = text("import os", kernel("scale_add"), "def scale_add(x, y, alpha):\n    os._exit(0)\n    return (x,)")
 RAISED = text(
     kernel("scale_add"),
     """

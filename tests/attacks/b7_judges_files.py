@@ -60,12 +60,16 @@ PACKAGE = text(
         return (torch.zeros_like(x),)
     """,
 )
-TWIN = honest("scale_add").replace(
-    "    out = torch.empty_like(x)\n",
-    '    # open("tolerance.json", "w") and Path("reference.py").write_text(...) have no place here\n'
-    '    tolerance = {"rtol": 1e-6, "block": 256}\n'
-    "    out = torch.empty_like(x)\n",
-).replace("BLOCK=256", 'BLOCK=tolerance["block"]')
+TWIN = (
+    honest("scale_add")
+    .replace(
+        "    out = torch.empty_like(x)\n",
+        '    # open("tolerance.json", "w") and Path("reference.py").write_text(...) have no place here\n'
+        '    tolerance = {"rtol": 1e-6, "block": 256}\n'
+        "    out = torch.empty_like(x)\n",
+    )
+    .replace("BLOCK=256", 'BLOCK=tolerance["block"]')
+)
 LATE = Naive(reference_first=False, rereads=True)
 WRONG = ("correctness.", "process.")
 

@@ -87,7 +87,7 @@ LONG = Naive(shape="r4_c8192")
 FORM = ("correctness.",)
 
 ATTACKS = (
-    Attack("B9", "empty list", "L2", FORM, SCALE_ADD, EMPTY, SCALE_TWIN, faster=True),
+    Attack("B9", "empty list", "L2", ("policy.decoy", *FORM), SCALE_ADD, EMPTY, SCALE_TWIN, faster=True),
     Attack("B9", "output too few", "L2", FORM, ROW_STATS, FEWER, STATS_TWIN),
     Attack("B9", "other dtype", "L2", FORM, SCALE_ADD, HALF, SCALE_TWIN),
     Attack("B9", "shape that broadcasts", "L2", FORM, ROW_SOFTMAX, BROADCAST, SOFTMAX_TWIN, naive=LONG, faster=True),

@@ -6,9 +6,7 @@ L1 refuses it: the declared instruction is looked for in the machine code. The t
 from tests.attacks.attack import Attack
 from tests.attacks.goals import MATMUL, MATMUL_FP8, honest
 
-UPCAST_FP8 = honest("matmul_fp8").replace(
-    "tl.dot(a, b, total)", "tl.dot(a.to(tl.float16), b.to(tl.float16), total)"
-)
+UPCAST_FP8 = honest("matmul_fp8").replace("tl.dot(a, b, total)", "tl.dot(a.to(tl.float16), b.to(tl.float16), total)")
 UPCAST_FP16 = honest("matmul").replace(
     "tl.dot(a, b, total)", 'tl.dot(a.to(tl.float32), b.to(tl.float32), total, input_precision="ieee")'
 )

@@ -8,13 +8,9 @@ from tests.attacks.attack import Attack, text
 from tests.attacks.goals import ROW_SOFTMAX, SCALE_ADD, honest, kernel
 
 NO_MAXIMUM = honest("row_softmax").replace("tl.exp(x - tl.max(x, axis=0))", "tl.exp(x)")
-SAMPLED = honest("row_softmax").replace(
-    "tl.max(x, axis=0)", 'tl.max(tl.where(column < 16, x, float("-inf")), axis=0)'
-)
+SAMPLED = honest("row_softmax").replace("tl.max(x, axis=0)", 'tl.max(tl.where(column < 16, x, float("-inf")), axis=0)')
 CLAMPED = honest("row_softmax").replace("tl.exp(x - tl.max(x, axis=0))", "tl.exp(tl.minimum(x, 16.0))")
-TWIN = honest("row_softmax").replace(
-    "tl.exp(x - tl.max(x, axis=0))", "tl.exp(tl.minimum(x - tl.max(x, axis=0), 0.0))"
-)
+TWIN = honest("row_softmax").replace("tl.exp(x - tl.max(x, axis=0))", "tl.exp(tl.minimum(x - tl.max(x, axis=0), 0.0))")
 SMALL = text(
     kernel("scale_add").replace("alpha * x + y", "(alpha * tl.clamp(x, -8.0, 8.0)).to(tl.float32) + y"),
     honest("scale_add").partition("@triton.jit")[2].partition("\n\n\n")[2],

@@ -8,10 +8,12 @@ from tests.attacks.attack import Attack, text
 from tests.attacks.goals import HISTOGRAM, ROW_SOFTMAX, SEGMENT_SUM, honest, kernel
 
 EQUAL = text(
-    kernel("segment_sum").replace(
+    kernel("segment_sum")
+    .replace(
         "    begin = tl.load(offsets_ptr + segment)\n    end = tl.load(offsets_ptr + segment + 1)\n",
         "    begin = segment * length\n    end = begin + length\n",
-    ).replace("offsets_ptr", "length"),
+    )
+    .replace("offsets_ptr", "length"),
     """
     def segment_sum(values, offsets):
         segments, columns = offsets.numel() - 1, values.shape[1]
@@ -30,9 +32,12 @@ SEGMENT_TWIN = honest("segment_sum").replace(
     "        total += tl.load(values_ptr + row * columns + column, mask=inside, other=0.0)\n"
     "    for row in range(tl.minimum(end, begin + 8), end):\n",
 )
-COLUMNS = honest("row_softmax").replace("BLOCK=triton.next_power_of_2(columns)", "BLOCK=256").replace(
-    "    inside = column < columns\n", "    inside = (column < columns) & (column < 256)\n"
-).replace("columns, BLOCK=256", "256, BLOCK=256")
+COLUMNS = (
+    honest("row_softmax")
+    .replace("BLOCK=triton.next_power_of_2(columns)", "BLOCK=256")
+    .replace("    inside = column < columns\n", "    inside = (column < columns) & (column < 256)\n")
+    .replace("columns, BLOCK=256", "256, BLOCK=256")
+)
 COLUMNS_TWIN = honest("row_softmax").replace(
     "BLOCK=triton.next_power_of_2(columns)", "BLOCK=max(256, triton.next_power_of_2(columns))"
 )

@@ -57,6 +57,7 @@ ATTACKS = (
         text(NATIVE.replace("MARK", "if (place == 0) const_cast<float *>(x)[n] = 1.0f;")),
         text(NATIVE.replace("MARK", "if (place == 0 && n > 0) out[0] = alpha * x[0] + y[0];")),
         gpu=True,
+        seen_on_gpu=True,
         dsl="cuda",
         language="cuda",
     ),

@@ -14,7 +14,7 @@ CHEAT = text(
         places = range(0, n, max(1, n // 4))
         spares = [torch.empty_like(x) for _ in range(64)]
         for spare in spares:
-            if all(abs(alpha * x[k] + y[k] - spare[k]) < 1e-3 for k in places[1:]):
+            if all(abs(alpha * float(x[k]) + float(y[k]) - float(spare[k])) < 1e-3 for k in places[1:]):
                 return spare
         return spares[0]
 

@@ -49,6 +49,7 @@ ATTACKS = (
         text(SHARED.replace("WRITE", "")),
         text(SHARED.replace("WRITE", "kept[threadIdx.x] = 1.0f;")),
         gpu=True,
+        seen_on_gpu=True,
         dsl="cuda",
         language="cuda",
     ),

@@ -40,6 +40,40 @@ ATTRIBUTE = text(
         return (known,)
     """,
 )
+GENERATOR = text(
+    kernel("scale_add"),
+    """
+    def worker():
+        known = {}
+        x, y, alpha = yield
+        while True:
+            n = x.numel()
+            if n not in known:
+                known[n] = torch.empty_like(x)
+                scale_add_kernel[(triton.cdiv(n, 256),)](x, y, known[n], alpha, n, BLOCK=256)
+            x, y, alpha = yield known[n].clone()
+
+
+    results = worker()
+    next(results)
+
+
+    def scale_add(x, y, alpha):
+        return (results.send((x, y, alpha)),)
+    """,
+)
+GRADIENT = text(
+    kernel("scale_add"),
+    """
+    def scale_add(x, y, alpha):
+        if x.grad is None:
+            n = x.numel()
+            out = torch.empty_like(x)
+            scale_add_kernel[(triton.cdiv(n, 256),)](x, y, out, alpha, n, BLOCK=256)
+            x.grad = out
+        return (x.grad,)
+    """,
+)
 COPIED = text(
     kernel("scale_add"),
     """
@@ -80,5 +114,7 @@ ATTACKS = (
     Attack("C4", "by shape", "L2", STALE, SCALE_ADD, remembering("x.shape, alpha"), TWIN, faster=True),
     Attack("C4", "by object", "L2", STALE, SCALE_ADD, remembering("id(x), id(y)"), TWIN, faster=True),
     Attack("C4", "by samples", "L2", STALE, SCALE_ADD, remembering(SAMPLED), TWIN, faster=True),
+    Attack("C4", "in a generator", "L2", STALE, SCALE_ADD, GENERATOR, TWIN, faster=True),
+    Attack("C4", "in the input's gradient", "L2", STALE, SCALE_ADD, GRADIENT, TWIN, faster=True),
     Attack("C4", "on the input itself", "L2", STALE, SCALE_ADD, ATTRIBUTE, TWIN, faster=True),
 )

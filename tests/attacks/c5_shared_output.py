@@ -34,6 +34,29 @@ SLICES = text(
         return (out,)
     """,
 )
+GENERATOR = text(
+    kernel("scale_add"),
+    """
+    def buffers():
+        kept = {}
+        like = yield
+        while True:
+            n = like.numel()
+            if n not in kept:
+                kept[n] = torch.empty_like(like)
+            like = yield kept[n]
+
+
+    buffer = buffers()
+    next(buffer)
+
+
+    def scale_add(x, y, alpha):
+        out, n = buffer.send(x), x.numel()
+        scale_add_kernel[(triton.cdiv(n, 256),)](x, y, out, alpha, n, BLOCK=256)
+        return (out,)
+    """,
+)
 IN_PLACE = text(
     kernel("scale_add"),
     """
@@ -56,9 +79,11 @@ TWIN = text(
     """,
 )
 HELD = ("correctness.",)
+KEPT = ("correctness.", "policy.cache")
 
 ATTACKS = (
-    Attack("C5", "one buffer", "L2", HELD, SCALE_ADD, BUFFER, TWIN),
-    Attack("C5", "slice of one buffer", "L2", HELD, SCALE_ADD, SLICES, TWIN),
+    Attack("C5", "one buffer", "L2", KEPT, SCALE_ADD, BUFFER, TWIN),
+    Attack("C5", "slice of one buffer", "L2", KEPT, SCALE_ADD, SLICES, TWIN),
+    Attack("C5", "buffer in a generator", "L2", HELD, SCALE_ADD, GENERATOR, TWIN),
     Attack("C5", "view of an input", "L2", HELD, SCALE_ADD, IN_PLACE, TWIN),
 )

@@ -20,8 +20,26 @@ ZEROS = text(
 MEAN = ZEROS.replace("power * 0.0", "power * 0.0 + 1.0 / columns")
 
 ATTACKS = (
-    Attack("C6", "zeros", "target", ("refuses zeros",), WEAK_SOFTMAX, ZEROS, honest("row_softmax"), entry_point="row_softmax"),
-    Attack("C6", "mean", "target", ("refuses the mean",), WEAK_SOFTMAX, MEAN, honest("row_softmax"), entry_point="row_softmax"),
+    Attack(
+        "C6",
+        "zeros",
+        "target",
+        ("refuses zeros",),
+        WEAK_SOFTMAX,
+        ZEROS,
+        honest("row_softmax"),
+        entry_point="row_softmax",
+    ),
+    Attack(
+        "C6",
+        "mean",
+        "target",
+        ("refuses the mean",),
+        WEAK_SOFTMAX,
+        MEAN,
+        honest("row_softmax"),
+        entry_point="row_softmax",
+    ),
     Attack(
         "C6",
         "zeros for a sound target",

@@ -27,7 +27,9 @@ TAIL_TWIN = text(
         return (out,)
     """,
 )
-WINDOWED = kernel("decay_sum").replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, CHUNK: tl.constexpr, BACK: tl.constexpr")
+WINDOWED = kernel("decay_sum").replace(
+    "BLOCK: tl.constexpr", "BLOCK: tl.constexpr, CHUNK: tl.constexpr, BACK: tl.constexpr"
+)
 WINDOWED = WINDOWED.replace(
     "    for step in range(0, steps):\n",
     "    begin = tl.program_id(1) * CHUNK\n    for step in range(tl.maximum(begin - BACK, 0), tl.minimum(begin + CHUNK, steps)):\n",

@@ -5,10 +5,12 @@ and L2 alone compares such switches before and after. The twins use low precisio
 """
 
 from tests.attacks.attack import Attack, Naive, text
-from tests.attacks.goals import MATMUL, SCALE_ADD, honest, kernel
+from tests.attacks.goals import MATMUL, SCALE_ADD, honest
 
-HALF = honest("matmul").replace("dtype=tl.float32)\n    for", "dtype=tl.float16)\n    for").replace(
-    "total = tl.dot(a, b, total)", "total += tl.dot(a, b).to(tl.float16)"
+HALF = (
+    honest("matmul")
+    .replace("dtype=tl.float32)\n    for", "dtype=tl.float16)\n    for")
+    .replace("total = tl.dot(a, b, total)", "total += tl.dot(a, b).to(tl.float16)")
 )
 ROUNDED = honest("scale_add").replace("alpha * x + y", "(alpha * x).to(tl.bfloat16).to(tl.float32) + y")
 SWITCH = text(

@@ -11,12 +11,21 @@ from tests.attacks.attack import Attack
 FILE = re.compile(r"[abcd]\d+_\w+\.py")
 
 
+def files() -> list[Path]:
+    """The files of the corpus."""
+    return sorted(file for file in Path(__file__).parent.iterdir() if FILE.fullmatch(file.name))
+
+
+def kinds() -> list[str]:
+    """Ids of the kinds that have a file."""
+    return [file.stem.partition("_")[0].upper() for file in files()]
+
+
 def attacks() -> tuple[Attack, ...]:
-    """All attacks, by kind and number."""
+    """All attacks on the levels, by kind and number; false headers are `d7_false_header.CHEATS`."""
     found = [
         attack
-        for file in Path(__file__).parent.iterdir()
-        if FILE.fullmatch(file.name)
+        for file in files()
         for attack in getattr(importlib.import_module(f"tests.attacks.{file.stem}"), "ATTACKS", ())
     ]
     return tuple(sorted(found, key=lambda attack: (attack.id[0], int(attack.id[1:]))))

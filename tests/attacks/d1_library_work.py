@@ -121,13 +121,18 @@ MMA = text(
     """
 )
 TWIN = text(
-    honest("matmul").replace("matmul_kernel", "mm").replace(
+    honest("matmul")
+    .replace("matmul_kernel", "mm")
+    .replace(
         "    (M, K)",
         '    """Neither torch.matmul(a, b) nor a @ b, and no F.linear."""\n    name = "torch.einsum"\n    (M, K)',
-    ).replace("    return (out,)", "    return (out,) if name else ()"),
+    )
+    .replace("    return (out,)", "    return (out,) if name else ()"),
 )
-VECTOR_TWIN = honest("scale_add").replace("scale_add_kernel", "add").replace(
-    "    n = x.numel()\n", "    # not torch.add(y, x, alpha=alpha), and no torch.compile\n    n = x.numel()\n"
+VECTOR_TWIN = (
+    honest("scale_add")
+    .replace("scale_add_kernel", "add")
+    .replace("    n = x.numel()\n", "    # not torch.add(y, x, alpha=alpha), and no torch.compile\n    n = x.numel()\n")
 )
 RAN = ("correctness.",)
 

@@ -39,9 +39,9 @@ HOST = text(
     """,
 )
 COPY = text(
-    kernel("scale_add").replace(
-        "    x = tl.load(x_ptr + place, mask=inside)\n    y = tl.load(y_ptr + place, mask=inside)\n", ""
-    ).replace("alpha * x + y", "tl.load(y_ptr + place, mask=inside)"),
+    kernel("scale_add")
+    .replace("    x = tl.load(x_ptr + place, mask=inside)\n    y = tl.load(y_ptr + place, mask=inside)\n", "")
+    .replace("alpha * x + y", "tl.load(y_ptr + place, mask=inside)"),
     """
     def scale_add(x, y, alpha):
         out = torch.empty_like(x)

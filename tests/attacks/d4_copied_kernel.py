@@ -21,8 +21,19 @@ RENAMED = text(
     .replace("    x = tl.load", "    # load the row\n    x = tl.load"),
 )
 PADDED = text(
-    CHAMPION.replace("    inside = column < columns\n", "    inside = column < columns\n    spare = column * 0 + row\n"),
-    "UNUSED = (1, 2, 3)",
+    CHAMPION,
+    """
+    @triton.jit
+    def other_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + place, tl.load(x_ptr + place, mask=place < n) * 2.0, mask=place < n)
+
+
+    def other(x):
+        out = torch.empty_like(x)
+        other_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+        return out
+    """,
 )
 TWIN = text(
     """
@@ -60,5 +71,5 @@ KNOWN = {"champion naive": CHAMPION}
 ATTACKS = (
     Attack("D4", "champion again", "L0", ("policy.",), ROW_SOFTMAX, CHAMPION, TWIN, known=KNOWN),
     Attack("D4", "names changed", "L0", ("policy.",), ROW_SOFTMAX, RENAMED, TWIN, known=KNOWN),
-    Attack("D4", "padded", "L0", ("policy.",), ROW_SOFTMAX, PADDED, TWIN, known=KNOWN),
+    Attack("D4", "padded with dead code", "L0", ("policy.",), ROW_SOFTMAX, PADDED, TWIN, known=KNOWN),
 )

@@ -80,12 +80,16 @@ QUIET = text(
         return module.reference(x, y, alpha)
     """,
 )
-TWIN = honest("scale_add").replace(
-    "    out = torch.empty_like(x)\n",
-    '    # not open("reference.py"), not events.db, not scripts/kernels: a table of one row\n'
-    '    table = {"reference.py": 256}\n'
-    "    out = torch.empty_like(x)\n",
-).replace("BLOCK=256", 'BLOCK=table["reference.py"]')
+TWIN = (
+    honest("scale_add")
+    .replace(
+        "    out = torch.empty_like(x)\n",
+        '    # not open("reference.py"), not events.db, not scripts/kernels: a table of one row\n'
+        '    table = {"reference.py": 256}\n'
+        "    out = torch.empty_like(x)\n",
+    )
+    .replace("BLOCK=256", 'BLOCK=table["reference.py"]')
+)
 LOST = ("correctness.", "process.")
 
 ATTACKS = (

@@ -5,18 +5,21 @@ The servers are started when first needed and shared by all subjects of a run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import TracebackType
 
 from kernelgen.ladder.compile import compile_candidate
 from kernelgen.ladder.correctness import check_correctness
-from kernelgen.ladder.policy import CHECKS, examine
+from kernelgen.ladder.loader import compile_loaded
+from kernelgen.ladder.policy import examine
 from kernelgen.ladder.results import Result
 from kernelgen.ladder.server import Server
 from kernelgen.ladder.subject import Subject
 
 TIMEOUT_S = 60.0
 SIMILARITY = 0.9
+LOADED = re.compile(r'r"""(.*?)"""', re.DOTALL)
 REFUSED = ("failed", "suspect")
 
 
@@ -29,7 +32,9 @@ class Ladder:
     def __enter__(self) -> Ladder:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         while self._servers:
             self._servers.popitem()[1].close()
 
@@ -43,20 +48,22 @@ class Ladder:
         """The results of the levels in order, the last one the first that refuses."""
         results = [examine(subject, allow=(), deny=(), known=known or {}, similarity=SIMILARITY)]
         if not refused(results[-1]):
-            results.append(compile_candidate(subject, server_for=self.server, timeout_s=TIMEOUT_S))
+            results.append(self.compile(subject))
         if not refused(results[-1]):
             results.append(self.correctness(subject))
         return results
+
+    def compile(self, subject: Subject) -> Result:
+        """What L1 says; of CUDA source in a loader, as for other people's candidates."""
+        if subject.dsl == "cuda" and subject.language == "python":
+            return compile_loaded(subject, LOADED.findall(subject.source), server_for=self.server, timeout_s=TIMEOUT_S)
+        return compile_candidate(subject, server_for=self.server, timeout_s=TIMEOUT_S)
 
     def correctness(self, subject: Subject) -> Result:
         """What L2 alone says: no policy was asked, and nothing compiled."""
         return check_correctness(
             subject, server=self.server("interpreter"), device="cpu", seed=None, timeout_s=TIMEOUT_S
         )
-
-    def without_policy(self, subject: Subject) -> Result:
-        """What L0 says where every check is allowed: that the source parses."""
-        return examine(subject, allow=tuple(CHECKS), deny=(), known={}, similarity=SIMILARITY)
 
 
 def refused(result: Result) -> bool:

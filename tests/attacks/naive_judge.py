@@ -85,7 +85,9 @@ def allclose(expected: Any, got: Any, limit: float) -> bool:
 
 def norm(expected: Any, got: Any, limit: float) -> bool:
     """The norm of the difference against the norm of what was expected."""
-    return all((want - have).float().norm() <= limit * want.float().norm() for want, have in zip(expected, got, strict=False))
+    return all(
+        (want - have).float().norm() <= limit * want.float().norm() for want, have in zip(expected, got, strict=False)
+    )
 
 
 def worst(expected: Any, got: Any, limit: float) -> bool:

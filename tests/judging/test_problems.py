@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,12 @@ from problem_files import HEAD, RELU_KERNEL, problem, solution, write  # noqa: E
 
 from kernelgen.door import compose  # noqa: E402
 from kernelgen.errors import BadInput  # noqa: E402
-from kernelgen.judging import levels, problems  # noqa: E402
-from kernelgen.judging.levels import JUDGED_LEVELS, Servers, Terms  # noqa: E402
+from kernelgen.judging import problems  # noqa: E402
+from kernelgen.judging.levels import Servers, Terms, climb  # noqa: E402
 from kernelgen.ladder.results import Result  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
 Judge = Callable[..., list[Result]]
-USUAL = {"L0": levels._l0, "L1": levels._l1, "L2": levels._l2}
 
 LINEAR = """
 class Model(nn.Module):
@@ -79,12 +79,7 @@ def judge(terms: Terms) -> Judge:
     hardware = compose.compose([], ()).config.hardware
 
     def run(path: Path, reference: Path, upto: str = "L2") -> list[Result]:
-        judged, results = problems.solution(path, reference, hardware), []
-        for level in JUDGED_LEVELS[: JUDGED_LEVELS.index(upto) + 1]:
-            results.append(judged.step(level, terms, USUAL[level]))
-            if results[-1].outcome in ("failed", "suspect"):
-                break
-        return results
+        return climb(problems.solution(path, reference, hardware), upto, terms)
 
     return run
 
@@ -340,6 +335,28 @@ def test_a_cheat_is_refused_before_it_runs(judge: Judge, tmp_path: Path, what: s
     assert check in checks(results)
 
 
+def test_a_model_that_needs_values_and_ignores_the_seed_is_a_problem_all_the_same(judge: Judge, tmp_path: Path) -> None:
+    model = """
+    class Model(nn.Module):
+        def forward(self, x):
+            return torch.relu(x) if x.abs().max().item() > 1e9 else torch.relu(x)
+    """
+    inputs = "[torch.from_numpy(__import__('numpy').linspace(-1, 1, 600, dtype='float32')).reshape(3, 200)]"
+    text = "class ModelNew(nn.Module):\n    def forward(self, x):\n        return relu(x)\n"
+    results = judge(solution(tmp_path, text, kernels=RELU_KERNEL), problem(tmp_path, model, inputs))
+    assert [result.outcome for result in results] == ["passed", "passed", "passed"]
+    assert any("the same values whatever the seed" in note for note in results[0].notes)
+
+
+def test_an_operator_that_no_table_lists_is_a_problems_work_too(judge: Judge, tmp_path: Path) -> None:
+    model = "class Model(nn.Module):\n    def forward(self, a):\n        return torch.linalg.cholesky(a)\n"
+    text = "class ModelNew(nn.Module):\n    def forward(self, a):\n        return copied(torch.linalg.cholesky(a))\n"
+    reference = problem(tmp_path, model, "[torch.rand(9, 9).triu() + 9 * torch.eye(9)]")
+    results = judge(solution(tmp_path, text, kernels=COPY_KERNEL), reference, "L0")
+    assert (results[-1].outcome, checks(results)) == ("failed", {"policy.library_work"})
+    assert "torch does the cholesky" in results[-1].reason
+
+
 def test_leaving_the_heavy_part_to_torch_is_for_a_person_to_judge(judge: Judge, tmp_path: Path) -> None:
     text = """
     class ModelNew(nn.Module):
@@ -378,8 +395,9 @@ def test_work_that_names_do_not_show_is_counted_when_it_runs(terms: Terms, tmp_p
     reference = problem(tmp_path, MATMUL, "[torch.randn(16, 16), torch.randn(16, 16)]")
     hardware = compose.compose([], ()).config.hardware
     judged = problems.solution(solution(tmp_path, text, kernels=COPY_KERNEL), reference, hardware)
-    result = judged.step("L2", terms, levels._l2)
-    assert result.outcome == "failed"
+    allowing = replace(terms, policy=terms.policy.model_copy(update={"allow": ("policy.library_work",)}))
+    result = climb(judged, "L2", allowing)[-1]
+    assert (result.level, result.outcome) == ("L2", "failed")
     assert {fault.check for fault in result.faults} == {"correctness.library_work"}
     assert "torch did the matrix product" in result.reason
 
@@ -447,7 +465,7 @@ def test_a_problem_that_a_constant_passes_makes_a_pass_suspect(judge: Judge, tmp
     )
     assert (results[-1].level, results[-1].outcome) == ("L2", "suspect")
     assert checks(results) == {"correctness.weak_problem"}
-    assert "zeros would pass this problem on every kind of inputs" in results[-1].reason
+    assert "one constant answer would pass this problem on every kind of inputs" in results[-1].reason
     assert any("whatever the seed" in note for note in results[0].notes)
 
 
@@ -517,9 +535,9 @@ def test_a_bad_problem_ends_in_one_sentence(judge: Judge, tmp_path: Path, what: 
 
 
 def test_a_missing_file_ends_in_one_sentence(judge: Judge, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="nowhere.py"):
+    with pytest.raises(BadInput, match=r"nowhere\.py"):
         judge(EXAMPLES / "row_softmax_triton.py", tmp_path / "nowhere.py")
-    with pytest.raises(BadInput, match="nowhere.py"):
+    with pytest.raises(BadInput, match=r"nowhere\.py"):
         judge(tmp_path / "nowhere.py", EXAMPLES / "row_softmax.py")
 
 

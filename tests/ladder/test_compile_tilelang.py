@@ -78,9 +78,20 @@ def test_more_shared_memory_than_a_block_has_is_refused_before_a_gpu_sees_it(com
     fault = only_fault(compiled(source(stages=8)))
     assert fault.check == "compile.shared_memory"
     assert fault.facts["limit_bytes"] == 232_448
+    assert (fault.facts["block.BLOCK"], fault.facts["block.STAGES"]) == (128, 8)
     assert int(fault.facts["shared_bytes"]) > 232_448
     assert fault.line is not None
     assert "product(1024)(a, a)" in source().splitlines()[fault.line - 1]
+
+
+def test_a_tuner_tries_every_configuration_and_leaves_out_what_has_no_room(compiled) -> None:
+    configs = "[{'BLOCK': 64}, {'BLOCK': 128}, {'BLOCK': 128, 'STAGES': 8}]"
+    tuned = source().replace("@tilelang.jit", f"@tilelang.autotune(configs={configs})\n@tilelang.jit")
+    result = compiled(tuned)
+    assert result.outcome == "passed", result.faults
+    assert [build["kwargs"]["BLOCK"] for build in result.details["builds"]] == [64, 128]
+    assert len(result.notes) == 1
+    assert "STAGES=8" in result.notes[0]
 
 
 def test_tilelangs_assertion_and_its_line_reach_the_reader(compiled) -> None:

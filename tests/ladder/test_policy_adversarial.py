@@ -54,7 +54,9 @@ CUDA = {
     "as long as may be": CUDA_KERNEL * (LONGEST // len(CUDA_KERNEL)),
     "braces in braces": cuda(top="void f() " + "{" * 20_000 + "}" * 20_000),
     "brackets": "(" * 100_000,
-    "macros that double": "#define A0 x\n" + "\n".join(f"#define A{n} A{n - 1} A{n - 1}" for n in range(1, 60)) + "\nA59\n",
+    "macros that double": "#define A0 x\n"
+    + "\n".join(f"#define A{n} A{n - 1} A{n - 1}" for n in range(1, 60))
+    + "\nA59\n",
     "a macro of itself": "#define A B\n#define B A\nA B A;\n",
     "macros with arguments that double": "#define D(x) x x\n" + "D(" * 200 + "y" + ")" * 200,
     "arguments without end": "#define F(a, b) a b\nF(1, (2",
@@ -122,5 +124,7 @@ def test_a_damaged_candidate_has_a_result(seed: int) -> None:
     source = list(host("counts = torch.zeros(4)") if seed % 2 else cuda("  static int n = 0;"))
     for _ in range(chance.randrange(1, 30)):
         place = chance.randrange(len(source))
-        source[place : place + chance.randrange(3)] = chance.choice(["(", "}", '"', "'", "#", "\n", "\\", "*", "def ", "\x00", "é", ";"])
+        source[place : place + chance.randrange(3)] = chance.choice(
+            ["(", "}", '"', "'", "#", "\n", "\\", "*", "def ", "\x00", "é", ";"]
+        )
     soon("".join(source), language)

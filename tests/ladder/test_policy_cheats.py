@@ -1,5 +1,6 @@
 """The policy refuses cheats in Python, however they are written, and names the check that found them."""
 
+# ruff: noqa: E501 - a snippet's lines are as long as a candidate's
 from __future__ import annotations
 
 import pytest
@@ -24,7 +25,9 @@ LIBRARY = {
         "out = product()", "@torch.no_grad()\n    def product():\n        return x.matmul(w)\n    out = product()"
     ),
     "a lambda": host("f = lambda a, b: torch.einsum('mk,kn->mn', a, b)\nout = f(x, w)"),
-    "a nested function": host("def inner():\n    def deeper():\n        return x.softmax(-1)\n    return deeper()\nout = inner()"),
+    "a nested function": host(
+        "def inner():\n    def deeper():\n        return x.softmax(-1)\n    return deeper()\nout = inner()"
+    ),
     "a class attribute": host("out = Holder.f(x, w)", top="class Holder:\n    f = torch.mm"),
     "a default argument": host("out = g(x, w)", top="def g(a, b, f=torch.mm):\n    return f(a, b)"),
     "a table of functions": host("out = OPS['mm'](x, w)", top="OPS = {'mm': torch.mm}"),
@@ -53,16 +56,19 @@ LIBRARY = {
     "a full-width letter": host("out = torch.\uff4datmul(x, w)"),
     "hidden in torch's neighbours": host("out = triton.testing.torch.mm(x, w)"),
     "a kernel's body run as Python": host("kernel.fn(x, w, seqlens, out, sums, M, K, N, eps, BLOCK)"),
-    "a decorator that is no jit": TRITON.replace("@triton.jit", "@jit", 1).replace("BLOCK = 128", "BLOCK = 128\njit = lambda f: f")
+    "a decorator that is no jit": TRITON.replace("@triton.jit", "@jit", 1).replace(
+        "BLOCK = 128", "BLOCK = 128\njit = lambda f: f"
+    )
     + f"def run(x, w, seqlens, eps):\n{ALLOCATE}    out = x.mm(w)\n    return out, sums\n",
-    "under a main that is none": host("") + "\n__name__ = '__main__'\nif __name__ == '__main__':\n    kernel = torch.mm\n",
+    "under a main that is none": host("")
+    + "\n__name__ = '__main__'\nif __name__ == '__main__':\n    kernel = torch.mm\n",
     "only under a condition": host("if x.is_cuda:\n    pass\nelse:\n    out = torch.mm(x, w)"),
     "only for shapes nobody checks": host("if M > 100000:\n    return torch.mm(x, w), sums"),
     "map": host("out = list(map(torch.mm, [x], [w]))[0]"),
     "quantised by torch": host("out = x.to(torch.float8_e4m3fn)"),
     "an unknown library": host("out = fastgemm.mm(x, w)", top="import fastgemm"),
     "global, bound in a function": host("global f\nf = torch.mm\nout = f(x, w)"),
-"a kernel's body handed on as Python": host("out = list(map(kernel.fn, [x], [w]))[0]"),
+    "a kernel's body handed on as Python": host("out = list(map(kernel.fn, [x], [w]))[0]"),
 }
 INTROSPECTION = {
     "a name put together": host("out = getattr(x, 'mat' + 'mul')(w)"),
@@ -157,7 +163,9 @@ OTHERS = {
         "by way of builtins": host("builtins.exec('1')", top="import builtins"),
         "importlib": host("importlib.import_module('torch').mm(x, w)", top="import importlib"),
         "__import__": host("out = __import__('torch').mm(x, w)"),
-        "annotations run as code": host("typing.get_type_hints(g)", top="import typing\ndef g(a: 'torch.mm'):\n    pass"),
+        "annotations run as code": host(
+            "typing.get_type_hints(g)", top="import typing\ndef g(a: 'torch.mm'):\n    pass"
+        ),
         "encoded": host("text = base64.b64decode('eA==')", top="import base64"),
     },
     "policy.global_state": {
@@ -195,26 +203,29 @@ OTHERS = {
     },
     "policy.cache": {
         "by pointer": host("CACHE[x.data_ptr()] = out", top="CACHE = {}"),
-        "by pointer, put together": host("key = (x.data_ptr(), M)\nif key in CACHE:\n    return CACHE[key]", top="CACHE = {}"),
+        "by pointer, put together": host(
+            "key = (x.data_ptr(), M)\nif key in CACHE:\n    return CACHE[key]", top="CACHE = {}"
+        ),
         "by version": host("key = x._version"),
         "by id": host("if id(x) == 1:\n    pass"),
         "by shape": host("CACHE[tuple(x.shape)] = out", top="CACHE = {}"),
         "setdefault": host("CACHE.setdefault(M, out)", top="CACHE = {}"),
         "a global": host("global LAST\nLAST = out", top="LAST = None"),
         "a function's attribute": host("run.last = out"),
-        "a mutable default": host("out = keep(out)", top="def keep(value, held=[]):\n    held.append(value)\n    return held[0]"),
+        "a mutable default": host(
+            "out = keep(out)", top="def keep(value, held=[]):\n    held.append(value)\n    return held[0]"
+        ),
         "lru_cache on tensors": host(
             "out = cached(x)", top="import functools\n@functools.lru_cache\ndef cached(a):\n    return a.contiguous()"
         ),
         "lru_cache of tensors": host(
-            "out = cached(M, N)", top="from functools import cache as c\n@c\ndef cached(m, n):\n    return torch.empty(m, n)"
+            "out = cached(M, N)",
+            top="from functools import cache as c\n@c\ndef cached(m, n):\n    return torch.empty(m, n)",
         ),
         "made at import": host("", top="TABLE = torch.arange(1024)"),
         "launched at import": host("", top="kernel[(1,)](None, None, None, None, None, 1, 1, 1, 1.0, BLOCK=BLOCK)"),
         "counted calls": host("global CALLS\nCALLS += 1", top="CALLS = 0"),
-        "an object made at import": host(
-            "STORE.last = out", top="class Store:\n    last = None\n\n\nSTORE = Store()"
-        ),
+        "an object made at import": host("STORE.last = out", top="class Store:\n    last = None\n\n\nSTORE = Store()"),
     },
     "policy.random": {
         "torch.randn": host("noise = torch.randn(4)"),
@@ -232,7 +243,8 @@ OTHERS = {
     },
     "policy.entry_point": {
         "missing": TRITON,
-        "another parameter": TRITON + f"def run(a, w, seqlens, eps):\n    x = a\n{ALLOCATE}{LAUNCH}    return out, sums\n",
+        "another parameter": TRITON
+        + f"def run(a, w, seqlens, eps):\n    x = a\n{ALLOCATE}{LAUNCH}    return out, sums\n",
         "one too many": TRITON + f"def run(x, w, seqlens, eps, more):\n{ALLOCATE}{LAUNCH}    return out, sums\n",
         "bound again": host("") + "\n\nrun = print\n",
     },
@@ -262,7 +274,15 @@ def test_a_cheat_is_refused_by_its_check(check: str, name: str) -> None:
 
 
 def test_what_is_no_matter_of_doubt_fails() -> None:
-    for name in ("called by its name", "an operator", "a method", "functional", "numpy", "torch.ops", "two tensors added"):
+    for name in (
+        "called by its name",
+        "an operator",
+        "a method",
+        "functional",
+        "numpy",
+        "torch.ops",
+        "two tensors added",
+    ):
         assert judged(LIBRARY[name]).outcome == "failed", name
     assert judged(OTHERS["policy.cache"]["by pointer"]).outcome == "failed"
     assert judged(OTHERS["policy.decoy"]["never launched"]).outcome == "failed"

@@ -1,5 +1,6 @@
 """The policy on CUDA C++: honest launchers pass, cheats are refused by their check, also behind macros."""
 
+# ruff: noqa: E501 - a snippet's lines are as long as a candidate's
 from __future__ import annotations
 
 import pytest
@@ -69,7 +70,9 @@ __device__ __forceinline__ void init(uint64_t* bar) {
         top='__host__ __device__ inline int lane() {\n#ifdef __CUDA_ARCH__\n  int v;\n  asm("mov.u32 %0, %%laneid;" : "=r"(v));\n'
         "  return v;\n#else\n  return 0;\n#endif\n}"
     ),
-    "back-off in a spin": cuda(top="__device__ void spin(volatile int* f) { while (*f == 0) { __nanosleep(20); } __threadfence(); }"),
+    "back-off in a spin": cuda(
+        top="__device__ void spin(volatile int* f) { while (*f == 0) { __nanosleep(20); } __threadfence(); }"
+    ),
     "conditions on the architecture": cuda(
         top="#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n#define HOPPER 1\n#else\n#define HOPPER 0\n#endif\n"
         "template <int N>\n__device__ int f() {\n#if HOPPER\n  if (N > 1) {\n#else\n  if (N > 2) {\n#endif\n    return 1;\n  }\n  return 0;\n}"
@@ -89,16 +92,22 @@ __device__ __forceinline__ void init(uint64_t* bar) {
     'extern "C" {\nint run(void const* __restrict__ x, void const* w, int32_t const* seqlens, double const eps, std::int64_t const M,\n'
     "        long long K, int64_t N, void* out, float* sums, cudaStream_t stream) {\n  k<<<dim3(1), dim3(1), 0, stream>>>(sums);\n"
     "  return cudaPeekAtLastError();\n}\n}\n",
-    "comments and texts that only mention": cuda("  // system(\"rm\"), cublasGemmEx, clock64()\n  const char* why = \"dlopen popen thrust\";\n  (void)why;"),
+    "comments and texts that only mention": cuda(
+        '  // system("rm"), cublasGemmEx, clock64()\n  const char* why = "dlopen popen thrust";\n  (void)why;'
+    ),
 }
 CHEATS = {
     "policy.library_work": {
         "cublas": cuda("  cublasHandle_t h; cublasCreate(&h);"),
         "cublas behind a macro": cuda("  GEMM(h);", top="#define GEMM cublasGemmEx"),
         "pasted together": cuda("  JOIN(cublas, Create)(0);", top="#define JOIN(a, b) a##b"),
-        "pasted in two steps": cuda("  B(cub, las, Create)(0);", top="#define A(a, b) a##b\n#define B(a, b, c) A(a, b##c)"),
+        "pasted in two steps": cuda(
+            "  B(cub, las, Create)(0);", top="#define A(a, b) a##b\n#define B(a, b, c) A(a, b##c)"
+        ),
         "an alias of an alias": cuda("  TWO(0);", top="#define ONE cublasCreate\n#define TWO ONE"),
-        "under a condition": cuda("  F(0);", top="#ifdef __linux__\n#define F cublasCreate\n#else\n#define F abs\n#endif"),
+        "under a condition": cuda(
+            "  F(0);", top="#ifdef __linux__\n#define F cublasCreate\n#else\n#define F abs\n#endif"
+        ),
         "a spliced line": cuda("  cubl\\\nasCreate(0);"),
         "thrust": cuda("  thrust::sort(v, v + M);", top="#include <thrust/sort.h>"),
         "cub's device algorithms": cuda("  cub::DeviceReduce::Sum(t, n, a, b, M);"),
@@ -116,7 +125,9 @@ CHEATS = {
         "std::system": cuda('  std::system("true");'),
         "system behind ##": cuda('  J(sys, tem)("true");', top="#define J(a, b) a##b"),
         "system, though something else has that name": cuda('  system("true");', top="struct S { int system; };"),
-        "system beside a function of that name": cuda('  ::system("true");', top="namespace n { int system(int v) { return v; } }"),
+        "system beside a function of that name": cuda(
+            '  ::system("true");', top="namespace n { int system(int v) { return v; } }"
+        ),
         "system by digraphs": cuda('  J(sys, tem)("true");', top="%:define J(a, b) a %:%: b"),
         "a pointer to system": cuda("  int (*f)(const char*) = &system;"),
         "exec": cuda("  execve(a, b, c);"),
@@ -138,7 +149,9 @@ CHEATS = {
     "policy.clock": {
         "clock64 in a kernel": cuda(top="__device__ long long now() { return clock64(); }"),
         "clock in a kernel": cuda(top="__device__ long long now() { return clock(); }"),
-        "globaltimer": cuda(top='__device__ void now(uint64_t& t) { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); }'),
+        "globaltimer": cuda(
+            top='__device__ void now(uint64_t& t) { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); }'
+        ),
         "globaltimer in pieces": cuda(
             top='__device__ void now(uint64_t& t) { asm volatile("mov.u64 %0, %%global" "timer;" : "=l"(t)); }'
         ),
@@ -174,15 +187,21 @@ CHEATS = {
     "policy.cache": {
         "the last input": cuda("  static const void* last = nullptr;\n  if (last == x) return 0;\n  last = x;"),
         "a global": cuda("  if (x == seen) return 0;\n  seen = x;", top="const void* seen = nullptr;"),
-        "a map": cuda("  static std::unordered_map<const void*, float*> held;\n  if (held.count(x)) return 0;\n  held[x] = nullptr;"),
+        "a map": cuda(
+            "  static std::unordered_map<const void*, float*> held;\n  if (held.count(x)) return 0;\n  held[x] = nullptr;"
+        ),
         "once": cuda("  static bool done;\n  if (done) return 0;\n  done = true;"),
         "counted": cuda("  static int calls = 0;\n  if (calls++ > 10) return 0;"),
-        "an address as a number": cuda("  static uintptr_t last;\n  if (last == reinterpret_cast<uintptr_t>(x)) return 0;"),
+        "an address as a number": cuda(
+            "  static uintptr_t last;\n  if (last == reinterpret_cast<uintptr_t>(x)) return 0;"
+        ),
     },
     "policy.random": {"cuRAND": cuda("  curandCreateGenerator(&g, t);"), "rand": cuda("  int r = rand();")},
     "policy.fallback": {"a catch": cuda("  try { f(); } catch (...) { g(); }")},
     "policy.decoy": {
-        "no kernel": cuda(kernel="#include <cuda_runtime.h>\n#include <cstdint>\n").replace("kernel<<<M, 128", "f(M, 128").replace(">>>", "+0)"),
+        "no kernel": cuda(kernel="#include <cuda_runtime.h>\n#include <cstdint>\n")
+        .replace("kernel<<<M, 128", "f(M, 128")
+        .replace(">>>", "+0)"),
         "no launch": cuda().replace("  kernel<<<M, 128, 0, static_cast<cudaStream_t>(stream)>>>(", "  (void)("),
     },
     "policy.entry_point": {
@@ -222,7 +241,9 @@ module = load_inline(name='m', cpp_sources='torch::Tensor launch(torch::Tensor x
 
 def loaded(extra: str, source: str = "") -> str:
     top = LOADED.replace("EXTRA", extra) + (LOADER.replace("SOURCE", source) if source else LOADER)
-    return "import torch\n" + top + "\n\ndef run(x, w, seqlens, eps):\n    out = module.launch(x)\n    return out, out\n"
+    return (
+        "import torch\n" + top + "\n\ndef run(x, w, seqlens, eps):\n    out = module.launch(x)\n    return out, out\n"
+    )
 
 
 @pytest.mark.parametrize("name", HONEST)

@@ -1,5 +1,6 @@
 """The policy refuses nothing that honest host wrappers and kernels do."""
 
+# ruff: noqa: E501 - a snippet's lines are as long as a candidate's
 from __future__ import annotations
 
 import pytest
@@ -21,7 +22,8 @@ WHOLE = {
         "@triton.jit", '@triton.autotune(configs=AUTOTUNE_CONFIGS["kernel"], key=["M", "K"])\n@triton.jit'
     )
     + f"def run(x, w, seqlens, eps):\n{ALLOCATE}    kernel[(M,)](x, w, seqlens, out, sums, M, K, N, eps)\n    return out, sums\n",
-    "unused imports": "import math\nimport os\nimport time\nimport numpy as np\nfrom typing import Optional, Tuple\n" + host(""),
+    "unused imports": "import math\nimport os\nimport time\nimport numpy as np\nfrom typing import Optional, Tuple\n"
+    + host(""),
     "a reference and a benchmark beside it": host("")
     + """
 import time
@@ -46,7 +48,9 @@ if __name__ == "__main__":
 """,
     "a newer part of Triton where there is one": "try:\n    from triton.tools.tensor_descriptor import TensorDescriptor\n"
     "except ImportError:\n    TensorDescriptor = None\n" + host(""),
-    "TMA descriptors": TRITON.replace("import torch\n", "import torch\nfrom triton.tools.tensor_descriptor import TensorDescriptor\n")
+    "TMA descriptors": TRITON.replace(
+        "import torch\n", "import torch\nfrom triton.tools.tensor_descriptor import TensorDescriptor\n"
+    )
     + f"""
 def alloc(size: int, alignment: int, stream):
     return torch.empty(size, device="cuda", dtype=torch.int8)

@@ -1,4 +1,4 @@
-"""A known kernel under other names is found again, and different kernels of one author are not taken for one another."""
+"""A known kernel under other names is found again; different kernels of one author are not taken for one another."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from kernelgen.ladder.results import Result
 
 PACKAGE = Path(__file__).resolve().parents[2] / "kernelgen"
 PLAYS = {path.stem: path for path in PACKAGE.glob("playbook/plays/*/[a-z]*.py")}
-CHAMPIONS = {path.parent.name: path for path in ()} | {
-    path.stem: path for path in PACKAGE.glob("targets/champions/[a-z]*.py")
-}
+CHAMPIONS = {path.stem: path for path in PACKAGE.glob("targets/champions/[a-z]*.py")}
 THRESHOLD = 0.9
 KEPT = {"tl", "triton", "torch", "range", "int", "float", "min", "max"}
 
@@ -92,7 +90,7 @@ def test_the_champion_again_is_left_to_a_person_and_its_name_is_told() -> None:
 def test_dead_code_and_a_table_of_configurations_dilute_nothing() -> None:
     known = {"champion": TRITON + HOST}
     padding = "\n\n".join(f"def unused_{n}(a, b):\n    return [a * {n} + b, b / (a + {n}), a - b]" for n in range(60))
-    table = "AUTOTUNE_CONFIGS = {\n" + "".join(f'    "k{n}": [{n}, {n} + 1, ({n},)],\n' for n in range(60)) + "}\n"
+    table = "TABLE = {\n" + "".join(f'    "k{n}": [triton.Config({{}}, num_warps={n})],\n' for n in range(60)) + "}\n"
     assert similar(judged(f"{table}{TRITON}{padding}\n\n\n{HOST}", known=known))
 
 
@@ -123,8 +121,12 @@ def test_cuda_is_known_again_too() -> None:
     disguised = re.sub(r"//[^\n]*|\n", " ", source.replace("#include", "\n#include").replace(">\n", ">\x00"))
     disguised = disguised.replace("\x00", "\n").replace("total", "acc").replace("row", "r0").replace("kernel", "quick")
     assert share(disguised, source, "cuda") > THRESHOLD
-    other = CUDA_KERNEL.replace("float total = 0.f;", "extern __shared__ float tile[]; tile[threadIdx.x] = 0; __syncthreads();")
-    other = re.sub(r"for \(.*", "while (row < M) { tile[row % 32] = fmaxf(tile[row], float(x[row])); row += gridDim.x; }", other)
+    other = CUDA_KERNEL.replace(
+        "float total = 0.f;", "extern __shared__ float tile[]; tile[threadIdx.x] = 0; __syncthreads();"
+    )
+    other = re.sub(
+        r"for \(.*", "while (row < M) { tile[row % 32] = fmaxf(tile[row], float(x[row])); row += gridDim.x; }", other
+    )
     assert share(other, source, "cuda") < THRESHOLD
 
 

@@ -250,14 +250,14 @@ def test_a_daemon_it_leaves_is_gone_with_the_session(server: Server) -> None:
                 os.write(descriptors[0], b"x")
                 time.sleep(0.01)
         os._exit(0)
-    time.sleep(0.1)
-    value = 1
+    channel.send({"left": 1})
+    time.sleep(60)
     """
     reading, writing = os.pipe()
     session = server.open("server_jobs:run", limits=Limits(exec_allowed=True))
     session.send({"source": textwrap.dedent(source)}, [writing])
     os.close(writing)
-    assert session.receive(10.0)[0] == {"value": 1}
+    assert session.receive(10.0)[0] == {"left": 1}
     os.read(reading, 1000)
     time.sleep(0.1)
     assert os.read(reading, 1000), "the daemon runs"

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ from kernelgen.ladder.compile.calling import FILE, Message, Reporter, own_traceb
 
 from tilelang.contrib import nvcc  # isort: skip
 from tilelang.cuda.backend import tilelang_callback_cuda_compile  # isort: skip
+from tilelang.jit import JITImpl  # isort: skip
 from tilelang.jit.kernel import JITKernel  # isort: skip
 from tilelang.profiler import Profiler  # isort: skip
 from tvm import arith, tirx  # isort: skip
@@ -42,6 +42,7 @@ class _Made:
     """A kernel compiled."""
 
     name: str
+    arguments: dict[str, Any]
     binary: bytes
     shared_bytes: int
     threads: int
@@ -63,53 +64,70 @@ def _install(file: Path, task: Message, reporter: Reporter) -> None:
     stand_in.answer_for(stand_in.Card(known.compute_capability, known.sm_count, limit))
     # TileLang looks for a card at compile time too
     torch.cuda.is_available = lambda: True
-    binaries = _Binaries()
-    nvcc.compile_cuda = binaries.kept(nvcc.compile_cuda)
-    JITKernel._compile_artifact = _reporting(reporter, binaries, file, JITKernel._compile_artifact)
+    underway = _Underway()
+    nvcc.compile_cuda = underway.keeping_binary(nvcc.compile_cuda)
+    JITImpl.compile = underway.noting_arguments(JITImpl.compile)
+    JITKernel._compile_artifact = _reporting(reporter, underway, file, JITKernel._compile_artifact)
     JITKernel._create_adapter_from_artifact = _adapting(reporter, limit)
-    Profiler.do_bench = lambda self, *args, **kwargs: 1.0
+    Profiler.do_bench = _trial
 
 
-class _Binaries(threading.local):
-    """The device code that nvcc made last in this thread."""
+class _Underway(threading.local):
+    """What this thread is compiling: the arguments of the kernel's maker, and the device code that nvcc made last."""
 
-    last: bytes | None = None
+    arguments: dict[str, Any] = {}  # noqa: RUF012 - never changed, replaced
+    binary: bytes | None = None
 
-    def kept(self, compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
+    def noting_arguments(self, compile_kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """`JITImpl.compile`, with its plain arguments and defaults noted while it lasts."""
+
+        def compiled(maker: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = maker.signature.bind_partial(*args, **kwargs)
+            bound.apply_defaults()
+            given = bound.arguments.items()
+            self.arguments = {name: value for name, value in given if isinstance(value, bool | int | float | str)}
+            try:
+                return compile_kernel(maker, *args, **kwargs)
+            finally:
+                self.arguments = {}
+
+        return compiled
+
+    def keeping_binary(self, compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
         """nvcc's driver, with what it makes kept."""
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
             made = compile_cuda(*args, **kwargs)
-            self.last = bytes(made)
+            self.binary = bytes(made)
             return made
 
         return compiled
 
 
 def _reporting(
-    reporter: Reporter, binaries: _Binaries, file: Path, compile_artifact: Callable[..., Any]
+    reporter: Reporter, underway: _Underway, file: Path, compile_artifact: Callable[..., Any]
 ) -> Callable[..., Any]:
     """TileLang's compile of one kernel, with a refusal reported and the binary kept beside the artifact."""
 
     def compiled(self: Any, function: Any, pass_configs: dict[str, Any], metadata: dict[str, Any]) -> Any:
         name = str(metadata["kernel"])
-        begun: Message = {"kernel": name, "kwargs": {}, "num_warps": None, "num_stages": None}
+        begun: Message = {"kernel": name, "kwargs": underway.arguments, "num_warps": None, "num_stages": None}
         reporter.begin(begun)
-        binaries.last = None
+        underway.binary = None
         try:
             artifact = compile_artifact(self, function, pass_configs, metadata)
-            if binaries.last is None:  # some of TileLang's backends leave the device code for later
+            if underway.binary is None:  # some of TileLang's backends leave the device code for later
                 tilelang_callback_cuda_compile(artifact.kernel_source, self.target, pass_configs)
         except Exception as error:
             reporter.refused(begun, error, own_traceback(error, file)[1])
             raise
-        self.kernelgen_made = _made(name, artifact, binaries.last)
+        self.kernelgen_made = _made(name, underway, artifact)
         return artifact
 
     return compiled
 
 
-def _made(name: str, artifact: Any, binary: bytes | None) -> _Made:
+def _made(name: str, underway: _Underway, artifact: Any) -> _Made:
     attributes = [dict(function.attrs) for function in artifact.device_mod.functions.values()]
     extents = [told.get(THREADS, {}) for told in attributes]
     threads = [
@@ -118,41 +136,66 @@ def _made(name: str, artifact: Any, binary: bytes | None) -> _Made:
     ]
     return _Made(
         name=name,
-        binary=binary or b"",
+        arguments=underway.arguments,
+        binary=underway.binary or b"",
         shared_bytes=max((int(told.get(SHARED, 0)) for told in attributes), default=0),
         threads=max(threads, default=0),
         params=list(artifact.params),
     )
 
 
-def _adapting(reporter: Reporter, limit: int) -> Callable[..., SimpleNamespace]:
+def _trial(self: Any, *_: Any, **__: Any) -> float:
+    """A tuner's timing of one configuration: it is launched, and as fast as any other."""
+    self.adapter.report()
+    return 1.0
+
+
+@dataclass(frozen=True)
+class _Adapter:
+    """What a compiled kernel is asked for beside a call."""
+
+    func: Callable[..., Any]
+    params: list[Any]
+    result_idx: list[int]
+    mod: Any
+    source: str
+    report: Callable[[], None]
+
+    def get_kernel_source(self, kernel_only: bool = True) -> str:
+        """The device code."""
+        return self.source
+
+
+def _adapting(reporter: Reporter, limit: int) -> Callable[..., _Adapter]:
     """In place of what would launch a kernel: reports it, and gives outputs that hold nothing."""
 
-    def adapter(self: Any, function: Any, outputs: Any, artifact: Any, *_: Any) -> SimpleNamespace:
+    def adapter(self: Any, function: Any, outputs: Any, artifact: Any, *_: Any) -> _Adapter:
         made: _Made = self.kernelgen_made
         places = _places(outputs, len(made.params))
+        report = partial(_report, reporter, made, limit)
 
         def called(*inputs: Any) -> Any:
             if len(inputs) != len(made.params) - len(places):
                 wanted = len(made.params) - len(places)
                 raise ValueError(f"Kernel expected {wanted} inputs, but {len(inputs)} are provided.")
-            _report(reporter, made, limit)
+            report()
             return _outputs(made.params, places, inputs)
 
-        return SimpleNamespace(func=called, params=made.params, result_idx=places, mod=artifact.device_mod)
+        return _Adapter(called, made.params, places, artifact.device_mod, str(artifact.kernel_source), report)
 
     return adapter
 
 
 def _report(reporter: Reporter, made: _Made, limit: int) -> None:
     """Report a launch. Raises OutOfResources where the card would refuse it."""
-    build = {"kernel": made.name, "kwargs": {}, "num_warps": made.threads // stand_in.WARP_SIZE, "num_stages": None}
+    warps = made.threads // stand_in.WARP_SIZE
+    build = {"kernel": made.name, "kwargs": made.arguments, "num_warps": warps, "num_stages": None}
     if made.shared_bytes > limit:
         needed = f"Required: {made.shared_bytes}, Hardware limit: {limit}"
         error = OutOfResources(f"out of resource: shared memory, {needed}. Reducing block sizes or stages may help.")
         reporter.refused(build, error, None)
         raise error
-    key = f"{made.name}:{hashlib.sha256(made.binary).hexdigest()}"
+    key = f"{made.name}:{made.arguments}:{hashlib.sha256(made.binary).hexdigest()}"
     reporter.built(key, {**build, "shared_bytes": made.shared_bytes}, made.binary)
 
 

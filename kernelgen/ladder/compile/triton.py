@@ -133,7 +133,7 @@ class _Compiling:
     def _compile(self, function: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
         build = {
             "kernel": function.__name__,
-            "kwargs": offline._constants(function, args, kwargs),
+            "kwargs": offline.constants_of(function, args, kwargs),
             "num_warps": kwargs.get("num_warps"),
             "num_stages": kwargs.get("num_stages"),
         }

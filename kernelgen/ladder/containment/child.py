@@ -20,9 +20,15 @@ CHANNEL_FD, KEEPER_FD, FIRST_UNUSED_FD = 3, 4, 5
 MOVED_FD = 64
 
 
+def die_with(parent: int) -> None:
+    """Be killed when the parent of this pid dies, or end now where it is dead already."""
+    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise SystemExit(1)
+
+
 def become(order: Order, keeper: socket.socket) -> None:
     """Leave everything of the server behind but what it imported, be contained, and do the job."""
-    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()  # else signals to its group would reach the keeper
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

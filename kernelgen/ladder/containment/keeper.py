@@ -19,7 +19,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from kernelgen.ladder.containment import applying, libc, notes, view
-from kernelgen.ladder.containment.child import become
+from kernelgen.ladder.containment.child import become, die_with
 from kernelgen.ladder.containment.mechanisms import PID, VIEW, holds
 from kernelgen.ladder.containment.order import OUT_OF_MEMORY_CODE, READY, Order
 from kernelgen.ladder.containment.usage import Passed, Usage, descendants
@@ -55,10 +55,10 @@ class Process:
             self._leave(code & 0xFF)
 
 
-def keep(order: Order) -> None:
-    """In a process forked for it from the server: keep one session to its end. Does not return."""
+def keep(order: Order, server: int) -> None:
+    """In a process forked for it from the server of this pid: keep one session to its end. Does not return."""
     with Process():
-        libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with(server)
         if not (order.contained and holds(order.record, PID)):
             libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
             _watch_over(order)
@@ -66,10 +66,13 @@ def keep(order: Order) -> None:
             return
         applying.prepare_keeper(order.record)
         wakes = _wake_on_children()
+        alive, held = os.pipe()
         first = os.fork()
         if first == 0:
             with Process():
                 libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+                os.close(held)
+                _end_if_closed(alive)  # its parent's pid says nothing in a pid namespace of its own
                 _watch_over(order)
         for descriptor in (order.channel, order.output):
             os.close(descriptor)
@@ -93,9 +96,11 @@ def _watch_over(order: Order) -> None:
     except OSError as error:
         _tell(order, {"error": f"its own view could not be made: {error.strerror}"})
         return
+    keeper = os.getpid()
     child = os.fork()
     if child == 0:
         with Process():
+            die_with(keeper)
             become(order, there)
     for descriptor in (order.channel, order.output):
         os.close(descriptor)
@@ -164,6 +169,14 @@ class _Watch:
                     code = os.waitstatus_to_exitcode(status)
         except ChildProcessError:
             return code
+
+
+def _end_if_closed(descriptor: int) -> None:
+    """End this process if the other end of a pipe is closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if poll.poll(0):
+        raise SystemExit(1)
 
 
 def _too_late(number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,6 @@
 """The called side: loads a candidate, calls it on inputs it is shown, and hands its outputs over. Runs contained.
 
-A loop over requests, one frame each with one frame in answer: load, reveal, change, call, show, collect, forget,
+A loop over requests, a frame each and a frame in answer: prepare, load, reveal, change, call, show, collect, forget,
 launches, choose. It never sees a reference or a tolerance, and what it answers is believed only where it speaks against
 the candidate. Candidate code runs in this very process and may change any of it.
 """
@@ -51,6 +51,7 @@ class _Side:
         self._tuning: Any = None
         self._lines_above = 0
         self.requests: dict[str, Callable[[Message, list[int]], Message]] = {
+            "prepare": self._prepare,
             "load": self._load,
             "reveal": self._reveal,
             "change": self._change,
@@ -62,8 +63,8 @@ class _Side:
             "choose": self._choose,
         }
 
-    def _load(self, message: Message, _: list[int]) -> Message:
-        """Run the candidate's module, or open its library, and find the entry point."""
+    def _prepare(self, message: Message, _: list[int]) -> Message:
+        """Get ready for candidate code: whatever fails here is not its doing."""
         self._device = message["device"]
         if self._device == "cpu" and message["dsl"] == "triton":
             from kernelgen.ladder import interpreter
@@ -73,11 +74,15 @@ class _Side:
         _warm_up(self._device)
         self._state, self._running = observe.state(), observe.running()
         self._watch = observe.Watch(str(self._file))
+        return {"counted": counted}
+
+    def _load(self, message: Message, _: list[int]) -> Message:
+        """Run the candidate's module, or open its library, and find the entry point."""
         try:
             self._entry_point = self._find(message)
         except BaseException as error:  # noqa: BLE001 whatever a candidate raises is a result, SystemExit too
             return self._failure(error)
-        return {"failure": None, "counted": counted, **self._observed()}
+        return {"failure": None, **self._observed()}
 
     def _find(self, message: Message) -> Callable[[Inputs], Any]:
         """The candidate as a function of inputs."""
@@ -117,6 +122,8 @@ class _Side:
                 answer = self._entry_point(inputs)
             if self._device != "cpu":
                 torch.cuda.synchronize()
+            if isinstance(self._entry_point, Library):
+                self._entry_point.look_beside()
         except BaseException as error:  # noqa: BLE001 whatever a candidate raises is a result, SystemExit too
             return {**self._failure(error), "launches": launches.count}
         self._kept[message["keep"]] = answer

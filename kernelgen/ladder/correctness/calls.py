@@ -1,5 +1,6 @@
 """The judge's end of the call protocol: requests to a contained process, answers that are not trusted.
 
+    prepare   for a device, before any candidate code
     load      the candidate, once a session
     reveal    inputs in shared memory; `change` tells that their contents are others now
     call      the entry point, whose answer the other side keeps by a name
@@ -20,9 +21,10 @@ from typing import Any
 
 import torch
 
+from kernelgen.errors import HarnessError
 from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of, margins, place
 from kernelgen.ladder.results import Fault
-from kernelgen.ladder.session import ChildEnded, Session
+from kernelgen.ladder.server import ChildEnded, Session
 
 Spec = tuple[str, str, tuple[int, ...]]
 OUTPUT_END = 4000
@@ -125,7 +127,7 @@ class Calls:
     def __init__(self, session: Session, patience: Patience) -> None:
         self._session = session
         self._patience = patience
-        self.doing = "at its import"
+        self.doing = "before its import"
 
     def ask(self, request: str, descriptors: tuple[int, ...] = (), **fields: Any) -> Answer:
         """Send a request and wait for its answer. Raises Stopped."""
@@ -145,6 +147,15 @@ class Calls:
             reason = f"{self.doing}: something other than the judge's code wrote on the judge's channel"
             raise Stopped(Fault("process.reached_out", reason))
         return Answer(answer)
+
+    def prepare(self, dsl: str, device: str, compute_capability: int) -> bool:
+        """Let the other side get ready, before any candidate code; whether it counts launches. Raises HarnessError."""
+        try:
+            return self.ask("prepare", dsl=dsl, device=device, compute_capability=compute_capability).flag("counted")
+        except Stopped as stopped:
+            detail = stopped.fault.detail.strip().splitlines()[-1:]
+            why = f" ({detail[0]})" if detail else ""
+            raise HarnessError(f"Nothing can be called on {device} here: {stopped.fault.reason}{why}.") from stopped
 
     def reveal(self, name: str, inputs: dict[str, Any], dims: dict[str, int], outputs: list[Spec]) -> Shared:
         """Show inputs: tensors in shared memory, numbers beside them."""

@@ -35,7 +35,7 @@ class Launches:
                 owner.run = self._around(owner.run)
             return True
         if dsl == "tilelang":
-            from tilelang.jit.kernel import JITKernel  # type: ignore[import-untyped]
+            from tilelang.jit.kernel import JITKernel
 
             JITKernel.__call__ = self._around(JITKernel.__call__, returns=True)
             return True

@@ -19,8 +19,7 @@ from kernelgen.ladder.correctness.checks import Expected, Outputs
 from kernelgen.ladder.correctness.examine import UNWRITTEN, Examiner
 from kernelgen.ladder.correctness.plan import Case, Plan
 from kernelgen.ladder.results import Fault
-from kernelgen.ladder.server import Server
-from kernelgen.ladder.session import Session
+from kernelgen.ladder.server import Server, Session
 from kernelgen.ladder.subject import Subject
 
 JOB = "kernelgen.ladder.correctness.caller:serve"
@@ -80,6 +79,8 @@ class Judge:
         subject, library = self._subject, self._library
         if library is not None:
             shutil.copy(library, session.folder / library.name)
+        self._examiner.counted = calls.prepare(subject.dsl, self._device, subject.goal.compute_capability)
+        calls.doing = "at its import"
         answer = calls.ask(
             "load",
             source=subject.source if library is None else "",
@@ -87,10 +88,7 @@ class Judge:
             entry_point=subject.entry_point,
             library=library.name if library else "",
             dsl=subject.dsl,
-            device=self._device,
-            compute_capability=subject.goal.compute_capability,
         )
-        self._examiner.counted = answer.flag("counted")
         return self._examiner.ran(answer, "at its import", call=False)
 
     def _go_through(self, calls: Calls, plan: Plan) -> None:

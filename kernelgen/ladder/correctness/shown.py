@@ -71,7 +71,7 @@ class Library:
         self.written_beside: list[str] = []
 
     def __call__(self, inputs: Inputs) -> tuple[torch.Tensor, ...]:
-        """Launch, and note outputs beside which something was written."""
+        """Launch on new outputs."""
         placed, size = place(inputs.outputs)
         memory = torch.full((size,), POISON, dtype=torch.uint8, device=inputs.device)
         outputs = []
@@ -80,11 +80,16 @@ class Library:
             output = torch.empty(0, dtype=dtype, device=inputs.device)
             outputs.append(output.set_(memory.untyped_storage(), one.offset // dtype.itemsize, one.shape))
         self._launch(*inputs.tensors.values(), *inputs.scalars.values(), *inputs.dims.values(), *outputs)
-        names = [one.name for one in placed]
-        beside = [bool((memory[begin:end] != POISON).any()) for begin, end in margins(placed, size)]
+        self._memory, self._placed = memory, placed
+        return tuple(outputs)
+
+    def look_beside(self) -> None:
+        """Note the outputs of the last call beside which something was written."""
+        names = [one.name for one in self._placed]
+        stretches = margins(self._placed, len(self._memory))
+        beside = [bool((self._memory[begin:end] != POISON).any()) for begin, end in stretches]
         self.written_beside = [f"before {name}" for name, hit in zip(names, beside, strict=False) if hit]
         self.written_beside += [f"after {names[-1]}"] if beside[-1] else []
-        return tuple(outputs)
 
 
 def poison(byte: int, inputs: Inputs) -> None:

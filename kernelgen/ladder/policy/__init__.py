@@ -97,8 +97,7 @@ def _running(subject: Subject, view: View | None) -> str:
         return subject.source
     lines = LINE_END.split(subject.source)
     for node in view.module.tree.body:
-        is_definition = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        if is_definition and node.name not in view.reached:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name not in view.reached:
             first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
             lines[first - 1 : node.end_lineno] = [""] * ((node.end_lineno or first) - first + 1)
     return "\n".join(lines)

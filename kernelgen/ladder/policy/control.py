@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.kinds import COMPILED, DEF, FACTORY, KERNEL, LAUNCHER, METHOD, PATH, RAW, UNKNOWN
 from kernelgen.ladder.policy.methods import DUNDERS_DEFINED, DUNDERS_REFUSED
 from kernelgen.ladder.policy.paths import look_up
 from kernelgen.ladder.policy.python_names import DSLS
 from kernelgen.ladder.policy.scopes import Scope
-from kernelgen.ladder.policy.values import COMPILED, DEF, FACTORY, KERNEL, LAUNCHER, METHOD, PATH, RAW, UNKNOWN
 from kernelgen.ladder.policy.view import View, at, found
 
 LAUNCHES = (LAUNCHER, COMPILED, DEF, FACTORY, RAW)
@@ -71,7 +72,9 @@ def _class(view: View, node: ast.ClassDef, scope: Scope) -> Iterator[Finding]:
             if path.startswith("torch.") and path.endswith(("Tensor", "Parameter", "Buffer", "Mode")):
                 yield at(node, "policy.lazy_result", "a class of the candidate's own stands for a tensor")
     for keyword in node.keywords:
-        yield at(node, "policy.introspection", f"a class with {keyword.arg or '**'} changes how classes work", in_doubt=True)
+        yield at(
+            node, "policy.introspection", f"a class with {keyword.arg or '**'} changes how classes work", in_doubt=True
+        )
     for statement in node.body:
         names = [statement.name] if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) else []
         if isinstance(statement, ast.Assign):
@@ -96,7 +99,9 @@ def _function(view: View, node: ast.FunctionDef, scope: Scope) -> Iterator[Findi
         inner = view.module.scopes[node]
         for part in ast.walk(node):
             if isinstance(part, ast.Yield | ast.YieldFrom) and view.scope_of(part, inner) is inner:
-                yield at(part, "policy.lazy_result", "the entry point gives a generator, which computes only when asked")
+                yield at(
+                    part, "policy.lazy_result", "the entry point gives a generator, which computes only when asked"
+                )
 
 
 def _stored(view: View, node: ast.Attribute, scope: Scope) -> Iterator[Finding]:
@@ -117,7 +122,7 @@ def _stored(view: View, node: ast.Attribute, scope: Scope) -> Iterator[Finding]:
             yield at(node, "policy.global_state", f"something of a kernel is replaced, .{node.attr}")
 
 
-_TESTS = {
+_TESTS: dict[type[ast.AST], Callable[[View, Any, Scope], Iterator[Finding]]] = {
     ast.Try: _try,
     ast.TryStar: _try,
     ast.AsyncFunctionDef: _tasks,

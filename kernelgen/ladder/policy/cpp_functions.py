@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from kernelgen.ladder.policy.cpp_tokens import Token
+from kernelgen.ladder.policy.names import words
 
 Where = Literal["top", "host", "device", "both"]
-NOT_NAMES = frozenset(
-    "alignas __align__ __launch_bounds__ __attribute__ __attribute decltype noexcept requires __declspec throw explicit "
-    "__cluster_dims__ __block_size__ __maxnreg__ sizeof static_assert asm __asm__ __asm".split()
+NOT_NAMES = words(
+    "alignas __align__ __launch_bounds__ __attribute__ __attribute decltype noexcept requires __declspec throw "
+    "explicit __cluster_dims__ __block_size__ __maxnreg__ sizeof static_assert asm __asm__ __asm"
 )
 KINDS = frozenset({"class", "struct", "union", "enum"})
 

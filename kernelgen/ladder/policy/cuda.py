@@ -11,14 +11,14 @@ from kernelgen.ladder.policy.cuda_names import (
     CLOCK_IN_ASM,
     CUB_DEVICE,
     DRIVER_ENTRIES,
-    HOST_ASM,
     HANDED_ON,
-    IN_STD,
+    HOST_ASM,
     TENSOR_MAP,
     is_attribute,
     look_up,
     look_up_call,
     look_up_header,
+    look_up_in_std,
 )
 from kernelgen.ladder.policy.findings import Finding
 from kernelgen.ladder.policy.methods import WORK
@@ -50,7 +50,10 @@ def check_text(
     with_torch: bool = False,
     launcher: Subject | None = None,
 ) -> Iterator[Finding]:
-    """Everything found in a text of CUDA C++. `with_torch`: torch's headers are at hand. `launcher`: it has to have one."""
+    """Everything found in a text of CUDA C++.
+
+    `with_torch`: torch's headers are at hand. `launcher`: the candidate whose launcher it has to have.
+    """
     try:
         unit = preprocess(source)
     except TooMuch:
@@ -86,7 +89,9 @@ def _syntax(unit: Unit, unfit: Token | None) -> Iterator[Finding]:
     open_brackets: list[Token] = []
     for token in unit.code:
         if token.kind == "bad":
-            yield Finding(SYNTAX, f"not CUDA C++: {token.text[:8]!r} is not closed or has no meaning", token.line, token.column)
+            yield Finding(
+                SYNTAX, f"not CUDA C++: {token.text[:8]!r} is not closed or has no meaning", token.line, token.column
+            )
             return
         if token.kind != "mark" or token.text not in "()[]{}" or conditional:
             continue
@@ -136,7 +141,12 @@ def _names(
 def _qualified(pieces: list[Piece], index: int) -> str:
     """A name with the namespaces written before it, dotted."""
     parts = [pieces[index].token.text]
-    while len(parts) < LONGEST_NAME and index > 1 and pieces[index - 1].token.text == "::" and pieces[index - 2].token.kind == "name":
+    while (
+        len(parts) < LONGEST_NAME
+        and index > 1
+        and pieces[index - 1].token.text == "::"
+        and pieces[index - 2].token.kind == "name"
+    ):
         index -= 2
         parts.insert(0, pieces[index].token.text)
     return ".".join(parts)
@@ -148,10 +158,11 @@ def _bound(pieces: list[Piece], functions: list[Function]) -> set[tuple[int, str
         (id(function), token.text) for function in functions for given in function.parameters for token in given[-1:]
     }
     for left, middle, right in zip(pieces, pieces[1:], pieces[2:], strict=False):
+        if middle.token.kind != "name" or right.token.text not in ("=", ";", ",", ")", "[", "{", ":"):
+            continue
         after_type = left.token.kind == "name" and left.token.text not in NOT_TYPES
-        if middle.token.kind == "name" and right.token.text in ("=", ";", ",", ")", "[", "{", ":"):
-            if after_type or (left.token.text in ("*", "&", ">") and right.token.text == "="):
-                names.add((id(middle.function), middle.token.text))
+        if after_type or (left.token.text in ("*", "&", ">") and right.token.text == "="):
+            names.add((id(middle.function), middle.token.text))
     return names
 
 
@@ -159,22 +170,20 @@ def _in_attribute(pieces: list[Piece], index: int) -> bool:
     return any(piece.token.text in ("__attribute__", "__attribute") for piece in pieces[max(0, index - 8) : index])
 
 
-def _host_call(
-    token: Token, where: str, before: str, after: str, pieces: list[Piece], index: int
-) -> Iterator[Finding]:
+def _host_call(token: Token, where: str, before: str, after: str, pieces: list[Piece], index: int) -> Iterator[Finding]:
     """Calls of the C library, from host functions; of its clock also from kernels."""
     rule = look_up_call(token.text)
-    in_std = IN_STD.get(token.text)
+    in_std = look_up_in_std(token.text)
     if in_std is not None and before == "::" and index > 1 and pieces[index - 2].token.text == "std":
-        yield Finding(in_std[0], in_std[1].format(token.text), token.line, token.column)
+        yield _found(in_std, token)
         return
-    if token.text == "exit" and after == "(" and pieces[min(index + 2, len(pieces) - 1)].token.text in ("0", "EXIT_SUCCESS"):
+    given = pieces[min(index + 2, len(pieces) - 1)].token.text
+    if token.text == "exit" and after == "(" and given in ("0", "EXIT_SUCCESS"):
         yield Finding("policy.process", "exit ends the process as if all were well", token.line, token.column)
     if rule is None or (where == "device" and token.text != "clock"):
         return
-    if after == "(":
-        yield _found(rule, token)
-    elif token.text in HANDED_ON and (before in ("=", "&", "(", ",", "return", "::", "{") or after in (";", ",", ")")):
+    handed_on = before in ("=", "&", "(", ",", "return", "::", "{") or after in (";", ",", ")")
+    if after == "(" or (token.text in HANDED_ON and handed_on):
         yield _found(rule, token)
 
 
@@ -246,4 +255,6 @@ def _assembly(pieces: list[Piece]) -> Iterator[Finding]:
             if CLOCK_IN_ASM.search(written):
                 yield Finding("policy.clock", "a kernel reads a clock", token.line, token.column)
         elif token.text == "catch" and where == "host":
-            yield Finding("policy.fallback", "a catch may stand in for a kernel that fails", token.line, token.column, True)
+            yield Finding(
+                "policy.fallback", "a catch may stand in for a kernel that fails", token.line, token.column, True
+            )

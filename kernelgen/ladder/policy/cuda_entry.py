@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from kernelgen.ladder.policy.cpp_functions import Function
 from kernelgen.ladder.policy.cpp_tokens import Token
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.subject import Goal, Subject
 
 ENTRY = "policy.entry_point"
 RETURNS = frozenset({"int", "int32_t", "cudaError_t", "cudaError"})
-WHOLE = frozenset("int int32_t int64_t long size_t uint64_t unsigned uint32_t ptrdiff_t intptr_t short char bool".split())
+WHOLE = words("int int32_t int64_t long size_t uint64_t unsigned uint32_t ptrdiff_t intptr_t short char bool")
 REAL = frozenset({"double"})
 TOO_SMALL = frozenset({"float", "half", "__half", "bfloat16", "__nv_bfloat16"})
 ASIDE = frozenset({"const", "std", "::", "__restrict__", "__restrict", "restrict", "volatile", "struct"})
-LAUNCHES = frozenset(
-    "<<< cudaLaunchKernel cudaLaunchKernelEx cudaLaunchKernelExC cudaLaunchCooperativeKernel cuLaunchKernel cuLaunchKernelEx".split()
+LAUNCHES = words(
+    "<<< cudaLaunchKernel cudaLaunchKernelEx cudaLaunchKernelExC cudaLaunchCooperativeKernel cuLaunchKernel "
+    "cuLaunchKernelEx"
 )
 
 

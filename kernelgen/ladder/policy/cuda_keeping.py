@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from kernelgen.ladder.policy.cpp_functions import Function, Piece
 from kernelgen.ladder.policy.cpp_tokens import Token
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.names import words
 
 CACHE = "policy.cache"
 CONTAINERS = frozenset({"map", "unordered_map", "multimap", "set", "unordered_set", "vector", "deque", "list", "array"})
-NOT_VARIABLES = frozenset(
-    "typedef using template struct class union enum extern namespace constexpr const __device__ __constant__ __shared__ "
-    "__global__ friend static_assert operator return if for while public private protected".split()
+NOT_VARIABLES = words(
+    "typedef using template struct class union enum extern namespace constexpr const __device__ __constant__ "
+    "__shared__ __global__ friend static_assert operator return if for while public private protected"
 )
 KEYED = "a pointer of an input is kept and known again"
 
@@ -48,28 +49,39 @@ def check(pieces: list[Piece], functions: list[Function]) -> Iterator[Finding]:
             yield Finding(CACHE, reason, variable.name.line, variable.name.column, True)
     host = [piece.token for piece in pieces if piece.where == "host"]
     for index, token in enumerate(host):
-        variable = kept.get(token.text) if token.kind == "name" else None
-        if variable is not None:
-            yield from _use(variable, host, index, inputs)
+        used = kept.get(token.text) if token.kind == "name" else None
+        if used is not None:
+            yield from _use(used, host, index, inputs)
 
 
 def _use(variable: _Kept, host: list[Token], index: int, inputs: set[str]) -> Iterator[Finding]:
     token = host[index]
-    before = host[index - 1].text if index else ""
-    after = host[index + 1].text if index + 1 < len(host) else ""
-    value = _until(host, index + 2, {";", "?", "&&", "||", "{", ")"} if after != "=" else {";"})
-    if after in ("=", "==", "!=") and any(part.text in inputs for part in value) and not _is_allocation(value):
+    if _is_keyed(variable, host, index, inputs):
         yield Finding(CACHE, KEYED, token.line, token.column)
-    elif before in ("==", "!=") and index > 1 and host[index - 2].text in inputs:
-        yield Finding(CACHE, KEYED, token.line, token.column)
-    elif variable.is_container and any(part.text in inputs for part in _until(host, index + 1, {";"})[:12]):
-        yield Finding(CACHE, KEYED, token.line, token.column)
-    elif not variable.is_pointer and ("++" in (before, after) or after == "+="):
+        return
+    before, after = _around(host, index)
+    if not variable.is_pointer and ("++" in (before, after) or after == "+="):
         yield Finding(CACHE, "calls are counted", token.line, token.column, True)
     elif [t.text for t in host[max(0, index - 2) : index]] == ["if", "("] and after == ")":
         following = [t.text for t in host[index + 2 : index + 6] if t.text != "{"]
         if following[:1] == ["return"] and following[1:2] in (["0"], ["cudaSuccess"]):
             yield Finding(CACHE, "the launcher returns without launching once it has run", token.line, token.column)
+
+
+def _is_keyed(variable: _Kept, host: list[Token], index: int, inputs: set[str]) -> bool:
+    """Whether a use of a lasting variable sets it to an input's pointer, compares it with one or looks one up in it."""
+    before, after = _around(host, index)
+    value = _until(host, index + 2, {";"} if after == "=" else {";", "?", "&&", "||", "{", ")"})
+    if after in ("=", "==", "!=") and any(part.text in inputs for part in value) and not _is_allocation(value):
+        return True
+    if before in ("==", "!=") and index > 1 and host[index - 2].text in inputs:
+        return True
+    return variable.is_container and any(part.text in inputs for part in _until(host, index + 1, {";"})[:12])
+
+
+def _around(host: list[Token], index: int) -> tuple[str, str]:
+    """The tokens before and after one."""
+    return host[index - 1].text if index else "", host[index + 1].text if index + 1 < len(host) else ""
 
 
 def _is_allocation(value: list[Token]) -> bool:

@@ -3,48 +3,138 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
+from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.policy.python_names import Rule
 
+
+@dataclass(frozen=True)
+class _Names:
+    """Identifiers that are refused for one reason."""
+
+    check: str
+    """Id of the check."""
+    reason: str
+    """In a sentence; {0} is the name."""
+    names: str
+    """Regular expressions, each for a whole identifier, between blanks."""
+    in_doubt: bool = False
+    """Whether honest kernels use them too."""
+
+
 _LIBRARY = "{0} has a library do the target's work"
-# a name that fits is refused wherever it stands; the first that fits decides
-_ANYWHERE: tuple[tuple[str, str, str, bool], ...] = (
-    (r"dlopen|dlsym|dlm\w+|dlvsym|dladdr1?|dlinfo|dl_iterate_phdr|cuGetProcAddress\w*|ffi_\w+", "policy.ctypes", "{0} finds functions by their name's text", False),
-    (r"popen|execl|execle|execlp|execv|execve|execvp|execvpe|fexecve|vfork|posix_spawnp?|ptrace|syscall|clone3|waitpid|prctl|process_vm_\w+|setsid|cudaIpc\w+|cuIpc\w+|cuda(Import|Export)\w+", "policy.process", "{0} reaches other processes", False),
-    (r"fopen(64)?|freopen(64)?|fdopen|opendir|mkstemp|openat|creat|mmap(64)?|shm_open|memfd_create|basic_\w*fstream|[io]?fstream|filesystem|readlink|sendfile|fread|fwrite|fscanf|fgets", "policy.files", "{0} reads or writes files", False),
-    (r"socket|socketpair|getaddrinfo|gethostby\w+|sendto|recvfrom|sendmsg|recvmsg|inet_\w+", "policy.network", "{0} reaches the network", False),
-    (r"pthread_\w+|thrd_\w+|jthread|omp_\w+|__kmpc_\w+", "policy.threads", "{0} does work beside the call", False),
-    (r"mprotect|sigaction|sigsetjmp|siglongjmp|setjmp|longjmp|backtrace\w*|__builtin_frame_address|__builtin_return_address|_Unwind_\w+|program_invocation_\w+|cupti\w+|nvtx\w+|cudaProfiler\w+", "policy.introspection", "{0} walks the program", False),
-    (r"getenv|secure_getenv|setenv|putenv|unsetenv|clearenv|environ", "policy.flags", "{0} is the process's environment", False),
-    (r"cudaDeviceSet(Limit|CacheConfig|SharedMemConfig)|cudaSetDeviceFlags|cudaCtx\w+|cuCtx\w+|cudaDeviceReset|cu(da)?StreamSetAttribute|cudaLaunchAttributeAccessPolicyWindow|cudaStreamAttributeAccessPolicyWindow|cudaAccessProperty\w+", "policy.flags", "{0} changes the device for all", False),
-    (r"atexit|at_quick_exit|on_exit|__cxa_\w+|cu(da)?LaunchHostFunc|cu(da)?StreamAddCallback|cu(da)?UserObject\w+", "policy.late_work", "{0} runs code later", False),
-    (r"clock64|clock_gettime|clock_getres|gettimeofday|globaltimer\w*|__globaltimer\w*|__clock\w*|__?rdtscp?|__builtin_ia32_rdtscp?|chrono|clock_nanosleep|getrusage|timespec_get", "policy.clock", "{0} reads a clock", False),
-    (r"cublas\w*|cusparse\w*|cusolver\w*|cufft\w*|cudnn\w*|cutensor\w*|cudss\w*|nvfuser\w*|nccl\w*|cuequivariance\w*|cblas_\w+", "policy.library_work", _LIBRARY, False),
-    (r"thrust", "policy.library_work", _LIBRARY, False),
-    (r"cutlass|cute", "policy.library_work", "{0} is a library: a port says where it is from", True),
-    (r"curand(Create|Generate|Set)\w*|mt19937\w*|random_device|\w+_random_engine|minstd_rand0?", "policy.random", "{0} is a random generator", False),
-    (r"curand\w*", "policy.random", "{0} is a random generator", True),
-    (r"cudaStreamCreate\w*|cuStreamCreate\w*|cudaStreamDestroy|cu(da)?Event(?!\w*_t$)\w+|cu(da)?Graph(?!\w*_t$)\w+|cu(da)?Stream(Begin|End|Is|Update|Get)Captur\w+|cudaStream\w*Capture\w*|cu(da)?StreamWaitEvent|cudaStreamLegacy|cudaStreamPerThread", "policy.streams", "{0} goes round the caller's stream", False),
-    (r"cu(Module|Library|Link)\w+|cudaLibrary\w+|cudaGetKernel|nvrtc\w+|nvJitLink\w+|nvPTXCompiler\w+", "policy.dynamic_code", "{0} builds or loads code at run time", False),
-    (r"constructor|destructor|init_priority|ifunc|__attribute_alias__", "policy.late_work", "the attribute {0} runs code before or after the call", False),
-)  # fmt: skip
-_ATTRIBUTES = frozenset({"constructor", "destructor", "init_priority", "ifunc", "__attribute_alias__"})
+# refused wherever they stand; the first that fits decides
+_ANYWHERE = (
+    _Names(
+        "policy.ctypes",
+        "{0} finds functions by their name's text",
+        r"dlopen dlsym dlmopen dlvsym dladdr1? dlinfo dl_iterate_phdr cuGetProcAddress\w* ffi_\w+",
+    ),
+    _Names(
+        "policy.process",
+        "{0} reaches other processes",
+        r"popen execl execle execlp execv execve execvp execvpe fexecve vfork posix_spawnp? ptrace syscall clone3 "
+        r"waitpid prctl process_vm_\w+ setsid cudaIpc\w+ cuIpc\w+ cuda(Import|Export)\w+",
+    ),
+    _Names(
+        "policy.files",
+        "{0} reads or writes files",
+        r"fopen(64)? freopen(64)? fdopen opendir mkstemp openat creat mmap(64)? shm_open memfd_create "
+        r"basic_\w*fstream [io]?fstream filesystem readlink sendfile fread fwrite fscanf fgets",
+    ),
+    _Names(
+        "policy.network",
+        "{0} reaches the network",
+        r"socket socketpair getaddrinfo gethostby\w+ sendto recvfrom sendmsg recvmsg inet_\w+",
+    ),
+    _Names("policy.threads", "{0} does work beside the call", r"pthread_\w+ thrd_\w+ jthread omp_\w+ __kmpc_\w+"),
+    _Names(
+        "policy.introspection",
+        "{0} walks the program",
+        r"mprotect sigaction sigsetjmp siglongjmp setjmp longjmp backtrace\w* __builtin_frame_address "
+        r"__builtin_return_address _Unwind_\w+ program_invocation_\w+ cupti\w+ nvtx\w+ cudaProfiler\w+",
+    ),
+    _Names(
+        "policy.flags",
+        "{0} is the process's environment",
+        r"getenv secure_getenv setenv putenv unsetenv clearenv environ",
+    ),
+    _Names(
+        "policy.flags",
+        "{0} changes the device for all",
+        r"cudaDeviceSet(Limit|CacheConfig|SharedMemConfig) cudaSetDeviceFlags cudaCtx\w+ cuCtx\w+ cudaDeviceReset "
+        r"cu(da)?StreamSetAttribute cuda(Launch|Stream)AttributeAccessPolicyWindow cudaAccessProperty\w+",
+    ),
+    _Names(
+        "policy.late_work",
+        "{0} runs code later",
+        r"atexit at_quick_exit on_exit __cxa_\w+ cu(da)?LaunchHostFunc cu(da)?StreamAddCallback cu(da)?UserObject\w+",
+    ),
+    _Names(
+        "policy.clock",
+        "{0} reads a clock",
+        r"clock64 clock_gettime clock_getres gettimeofday globaltimer\w* __globaltimer\w* __clock\w* __?rdtscp? "
+        r"__builtin_ia32_rdtscp? chrono clock_nanosleep getrusage timespec_get",
+    ),
+    _Names(
+        "policy.library_work",
+        _LIBRARY,
+        r"cublas\w* cusparse\w* cusolver\w* cufft\w* cudnn\w* cutensor\w* cudss\w* nccl\w* cblas_\w+ thrust",
+    ),
+    _Names("policy.library_work", "{0} is a library: a port says where it is from", r"cutlass cute", in_doubt=True),
+    _Names(
+        "policy.random",
+        "{0} is a random generator",
+        r"curand(Create|Generate|Set)\w* mt19937\w* random_device \w+_random_engine minstd_rand0?",
+    ),
+    _Names("policy.random", "{0} is a random generator", r"curand\w*", in_doubt=True),
+    _Names(
+        "policy.streams",
+        "{0} goes round the caller's stream",
+        r"cu(da)?StreamCreate\w* cudaStreamDestroy cu(da)?Event(?!\w*_t$)\w+ cu(da)?Graph(?!\w*_t$)\w+ "
+        r"cu(da)?Stream\w*Captur\w+ cu(da)?StreamWaitEvent cudaStreamLegacy cudaStreamPerThread",
+    ),
+    _Names(
+        "policy.dynamic_code",
+        "{0} builds or loads code at run time",
+        r"cu(Module|Library|Link)\w+ cudaLibrary\w+ cudaGetKernel nvrtc\w+ nvJitLink\w+ nvPTXCompiler\w+",
+    ),
+    _Names(
+        "policy.late_work",
+        "the attribute {0} runs code before or after the call",
+        r"constructor destructor init_priority ifunc __attribute_alias__",
+    ),
+)
+_ATTRIBUTES = words("constructor destructor init_priority ifunc __attribute_alias__")
 # refused as a call of a free function on the host; x.read() or an own function of that name is something else
-_CALLED: dict[str, tuple[str, str]] = {
-    **dict.fromkeys("system fork kill raise _exit _Exit quick_exit pipe dup dup2 daemon wait".split(), ("policy.process", "{0} reaches the operating system")),
-    **dict.fromkeys("open open64 read write pread pwrite close remove rename unlink access stat lstat fstat chmod mkdir".split(), ("policy.files", "{0} reads or writes files")),
-    **dict.fromkeys("connect bind listen accept send recv select poll".split(), ("policy.network", "{0} reaches the network")),
-    **dict.fromkeys("time clock difftime times sleep usleep nanosleep".split(), ("policy.clock", "{0} reads a clock")),
-    **dict.fromkeys("signal sigprocmask".split(), ("policy.late_work", "{0} runs code later")),
-    **dict.fromkeys("rand srand random srandom drand48 rand_r".split(), ("policy.random", "{0} is a random generator")),
-}  # fmt: skip
+_CALLED = (
+    _Names(
+        "policy.process",
+        "{0} reaches the operating system",
+        "system fork kill raise _exit _Exit quick_exit pipe dup dup2 daemon wait",
+    ),
+    _Names(
+        "policy.files",
+        "{0} reads or writes files",
+        "open open64 read write pread pwrite close remove rename unlink access stat lstat fstat chmod mkdir",
+    ),
+    _Names("policy.network", "{0} reaches the network", "connect bind listen accept send recv select poll"),
+    _Names("policy.clock", "{0} reads a clock", "time clock difftime times sleep usleep nanosleep"),
+    _Names("policy.late_work", "{0} runs code later", "signal sigprocmask"),
+    _Names("policy.random", "{0} is a random generator", "rand srand random srandom drand48 rand_r"),
+)
 HANDED_ON = frozenset({"system", "fork", "kill", "_exit", "signal"})
 """Of those, refused as a value too: a pointer to one is called elsewhere."""
-IN_STD = {
-    **dict.fromkeys("thread async future promise packaged_task shared_future this_thread".split(), ("policy.threads", "std::{0} does work beside the call")),
-    "system": ("policy.process", "std::{0} reaches the operating system"),
-}  # fmt: skip
+IN_STD = (
+    _Names(
+        "policy.threads",
+        "std::{0} does work beside the call",
+        "thread async future promise packaged_task shared_future this_thread",
+    ),
+    _Names("policy.process", "std::{0} reaches the operating system", "system"),
+)
 DRIVER_ENTRIES = frozenset({"cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion"})
 TENSOR_MAP = re.compile(r"cuTensorMap(Encode|Replace)\w*")
 CUB_DEVICE = re.compile(r"(Dispatch)?Device\w+")
@@ -61,17 +151,15 @@ _HEADERS_OK = re.compile(
     r"unordered_map|unordered_set|complex|ratio|ranges|deque|list|typeinfo|compare|version|thread|chrono|random|future"
 )
 _HEADERS_TORCH = re.compile(r"(torch|ATen|c10|pybind11)/.+|Python\.h")
-_HEADERS_LIBRARY = re.compile(r"(cublas|cudnn|cusparse|cusolver|cufft|curand|thrust|cutlass|cute|nccl|cutensor)\b.*|cub/device.*")
-TORCH_OK = frozenset({"Tensor", "empty", "zeros", "full", "empty_like", "zeros_like", "dtype", "device", "Device", "bool"})
+_HEADERS_LIBRARY = re.compile(
+    r"(cublas|cudnn|cusparse|cusolver|cufft|curand|thrust|cutlass|cute|nccl|cutensor)\b.*|cub/device.*"
+)
 
 
 @lru_cache(maxsize=4096)
 def look_up(name: str) -> Rule | None:
     """The rule against an identifier wherever it stands; None where there is none."""
-    for pattern, check, reason, in_doubt in _ANYWHERE:
-        if re.fullmatch(pattern, name):
-            return Rule(check, reason.format(name), in_doubt)
-    return None
+    return _first(name, _ANYWHERE)
 
 
 def is_attribute(name: str) -> bool:
@@ -79,12 +167,23 @@ def is_attribute(name: str) -> bool:
     return name in _ATTRIBUTES
 
 
+@lru_cache(maxsize=4096)
 def look_up_call(name: str) -> Rule | None:
     """The rule against calling a free function of the host."""
-    if name not in _CALLED:
-        return None
-    check, reason = _CALLED[name]
-    return Rule(check, reason.format(name))
+    return _first(name, _CALLED)
+
+
+@lru_cache(maxsize=4096)
+def look_up_in_std(name: str) -> Rule | None:
+    """The rule against a name of `std`."""
+    return _first(name, IN_STD)
+
+
+def _first(name: str, table: tuple[_Names, ...]) -> Rule | None:
+    for entry in table:
+        if any(re.fullmatch(pattern, name) for pattern in entry.names.split()):
+            return Rule(entry.check, entry.reason.format(name), entry.in_doubt)
+    return None
 
 
 def look_up_header(header: str, *, with_torch: bool) -> Rule | None:

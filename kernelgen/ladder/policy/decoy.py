@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.kinds import CLASS, COMPILED, DEF, FACTORY, GROWING, LAUNCHER, METHOD, UNKNOWN
 from kernelgen.ladder.policy.methods import ALLOCATES, ALLOWED, HOST_ATTRIBUTES
 from kernelgen.ladder.policy.python_names import TORCH_ALLOCATES
 from kernelgen.ladder.policy.scopes import Scope
-from kernelgen.ladder.policy.values import CLASS, COMPILED, DEF, FACTORY, GROWING, LAUNCHER, METHOD, UNKNOWN
 from kernelgen.ladder.policy.view import View, at
 
 DECOY = "policy.decoy"
@@ -23,7 +23,9 @@ FROM_KERNEL = "a kernel's result"
 def check(view: View) -> Iterator[Finding]:
     """Kernels that are not there, not launched, write nothing, or whose work is thrown away."""
     entry = view.entry()
-    if entry is None or any(NATIVE in path for n, s in view.host if isinstance(n, ast.Call) for path in view.paths(n.func, s)):
+    if entry is None or any(
+        NATIVE in path for n, s in view.host if isinstance(n, ast.Call) for path in view.paths(n.func, s)
+    ):
         return
     calls = [(n, s) for n, s in view.host if isinstance(n, ast.Call) and s.owner is not None]
     launches = [place for place in calls if _is_launch(view, *place)]

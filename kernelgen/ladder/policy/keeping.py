@@ -9,16 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.kinds import CLASS, COMPILED, CONTAINER, DEF, GROWING, LAUNCHER, POINTER, TENSOR
 from kernelgen.ladder.policy.scopes import Binding, Scope, parameters
-from kernelgen.ladder.policy.values import (
-    CLASS,
-    COMPILED,
-    DEF,
-    GROWING,
-    LAUNCHER,
-    POINTER,
-    TENSOR,
-)
 from kernelgen.ladder.policy.view import View, at
 
 CACHE = "policy.cache"
@@ -60,8 +52,10 @@ def _outlives(view: View, target: ast.AST, scope: Scope) -> bool:
 
 
 def _is_mutable_default(binding: Binding, home: Scope) -> bool:
-    return binding.how == "value" and binding.scope is home.parent and isinstance(
-        binding.node, ast.Dict | ast.List | ast.Set | ast.Call
+    return (
+        binding.how == "value"
+        and binding.scope is home.parent
+        and isinstance(binding.node, ast.Dict | ast.List | ast.Set | ast.Call)
     )
 
 
@@ -76,11 +70,18 @@ def _store(view: View, target: ast.AST, node: ast.AST, scope: Scope, lasting: fr
     elif isinstance(target, ast.Subscript):
         if POINTER in view.of(target.slice, scope):
             yield at(node, CACHE, KEYED)
-        elif _outlives(view, target.value, scope) or _is_lasting(view, target.value, scope, lasting):
-            if TENSOR not in view.of(target.value, scope) or "container" in view.of(target.value, scope):
-                yield from _kept(value, node, isinstance(node, ast.AugAssign))
+        elif _is_table(view, target.value, scope) and (
+            _outlives(view, target.value, scope) or _is_lasting(view, target.value, scope, lasting)
+        ):
+            yield from _kept(value, node, isinstance(node, ast.AugAssign))
     elif isinstance(target, ast.Attribute) and _is_lasting(view, target, scope, lasting):
         yield from _kept(value, node, isinstance(node, ast.AugAssign))
+
+
+def _is_table(view: View, node: ast.AST, scope: Scope) -> bool:
+    """Whether what is stored into is a container, and not a tensor."""
+    values = view.of(node, scope)
+    return TENSOR not in values or CONTAINER in values
 
 
 def _kept(value: frozenset[str], node: ast.AST, counts: bool) -> Iterator[Finding]:
@@ -135,9 +136,9 @@ def _call(view: View, node: ast.Call, scope: Scope) -> Iterator[Finding]:
         if node.func.attr in GROWING and _outlives(view, node.func.value, scope):
             for value in given:
                 yield from _kept(value, node, counts=False)
-    if any(path == "builtins.next" for path in view.paths(node.func, scope)):
-        if node.args and _outlives(view, node.args[0], scope):
-            yield at(node, CACHE, COUNTED, in_doubt=True)
+    is_next = "builtins.next" in view.paths(node.func, scope)
+    if is_next and node.args and _outlives(view, node.args[0], scope):
+        yield at(node, CACHE, COUNTED, in_doubt=True)
 
 
 def _compare(view: View, node: ast.Compare, scope: Scope) -> Iterator[Finding]:

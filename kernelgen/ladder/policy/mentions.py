@@ -1,4 +1,4 @@
-"""What a Python candidate names: libraries, built-in functions, methods. A name is judged where it stands, called or not."""
+"""What a Python candidate names: libraries, built-in functions, methods. Judged where it stands, called or not."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.kinds import PATH, TENSOR, UNKNOWN
 from kernelgen.ladder.policy.methods import DUNDERS_READ, OTHER, REDUCTIONS, look_up_method
 from kernelgen.ladder.policy.paths import canonical, is_module, look_up
 from kernelgen.ladder.policy.python_names import ALLOWED_ROOTS, DSLS, ROOTS, Rule
 from kernelgen.ladder.policy.scopes import Scope
-from kernelgen.ladder.policy.values import PATH, TENSOR, UNKNOWN
 from kernelgen.ladder.policy.view import View, at, found
 
 CLOCK_IN_ASM = re.compile(r"%(global_?timer|clock)|\b(global_?timer|clock64|clock)\b\s*\(", re.IGNORECASE)
@@ -95,15 +95,19 @@ def _attribute(view: View, node: ast.Attribute, scope: Scope, methods: set[str])
         return
     if base and all(value.startswith(PATH) for value in base):
         return
-    if node.attr in ("fn", "base_fn") and any(value.startswith("kernel:") for value in base):
-        # on its way to a launch, or to a name that is followed; anything else could call it
-        if not isinstance(view.parent(node), ast.Subscript | ast.Attribute | ast.Assign | ast.Call):
-            yield at(node, "policy.library_work", RAW_CALL)
-        elif isinstance(view.parent(node), ast.Call) and view.parent(node).func is not node:
-            yield at(node, "policy.library_work", RAW_CALL)
+    if node.attr in ("fn", "base_fn") and any(value.startswith("kernel:") for value in base) and _strays(view, node):
+        yield at(node, "policy.library_work", RAW_CALL)
     rule = _method_rule(view, node, scope, methods)
     if rule is not None and isinstance(node.ctx, ast.Load):
         yield found(rule, node)
+
+
+def _strays(view: View, node: ast.Attribute) -> bool:
+    """Whether a kernel's function goes where it could be called: neither to a launch nor to a name that is followed."""
+    parent = view.parent(node)
+    if isinstance(parent, ast.Call):
+        return parent.func is not node
+    return not isinstance(parent, ast.Subscript | ast.Attribute | ast.Assign)
 
 
 def _method_rule(view: View, node: ast.Attribute, scope: Scope, methods: set[str]) -> Rule | None:

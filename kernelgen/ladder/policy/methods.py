@@ -1,48 +1,44 @@
-"""What a Python candidate may do with a tensor, by the method's name: tables, and `look_up_method`, which reads them."""
+"""What a Python candidate may do with a tensor, by the method's name: tables, and their reader `look_up_method`."""
 
 from __future__ import annotations
 
+from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.policy.python_names import DTYPES, TORCH_VIEWS, TORCH_WORK, WORK_IN_NAME, Rule
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-HOST_ATTRIBUTES = _words(
-    "shape dtype device ndim is_cuda is_cpu is_meta nbytes itemsize layout requires_grad names is_contiguous stride size "
-    "dim numel nelement element_size storage_offset is_floating_point is_complex is_signed get_device item tolist "
-    "dense_dim is_sparse is_quantized"
+HOST_ATTRIBUTES = words(
+    "shape dtype device ndim is_cuda is_cpu is_meta nbytes itemsize layout requires_grad names is_contiguous "
+    "stride size dim numel nelement element_size storage_offset is_floating_point is_complex is_signed get_device "
+    "item tolist dense_dim is_sparse is_quantized"
 )
 """What they give is a number, a flag or a description."""
-TENSOR_ATTRIBUTES = _words("T mT H mH data real imag")
+TENSOR_ATTRIBUTES = words("T mT H mH data real imag")
 """Attributes that are tensors."""
-VIEWS = TORCH_VIEWS | _words(
-    "view view_as reshape_as expand expand_as contiguous squeeze_ unsqueeze_ transpose_ t_ as_strided_ requires_grad_ "
-    "diagonal detach_ unsafe_chunk unsafe_split split_with_sizes"
+VIEWS = TORCH_VIEWS | words(
+    "view view_as reshape_as expand expand_as contiguous squeeze_ unsqueeze_ transpose_ t_ as_strided_ "
+    "requires_grad_ diagonal detach_ unsafe_chunk unsafe_split split_with_sizes"
 )
-ALLOCATES = _words("new_empty new_zeros new_ones new_full new_empty_strided new_tensor zero_ fill_ clone copy_")
-CONVERTS = DTYPES | _words("to type type_as cuda cpu byte char")
-ALLOWED = HOST_ATTRIBUTES | TENSOR_ATTRIBUTES | VIEWS | ALLOCATES | CONVERTS | _words("data_ptr untyped_storage grad")
+ALLOCATES = words("new_empty new_zeros new_ones new_full new_empty_strided new_tensor zero_ fill_ clone copy_")
+CONVERTS = DTYPES | words("to type type_as cuda cpu byte char")
+ALLOWED = HOST_ATTRIBUTES | TENSOR_ATTRIBUTES | VIEWS | ALLOCATES | CONVERTS | words("data_ptr untyped_storage grad")
 
 # computing to the eye of anybody who reads `x.NAME`, whatever x is
-WORK = _words(
-    "matmul mm bmm addmm addbmm baddbmm addmv addr einsum tensordot topk argsort msort kthvalue nanmedian bincount histc "
-    "softmax log_softmax logsumexp cumsum cumprod cummax cummin logcumsumexp index_select index_add index_copy index_fill "
-    "index_put index_reduce scatter scatter_add scatter_reduce take_along_dim masked_select masked_fill masked_scatter "
-    "repeat_interleave sigmoid rsqrt layer_norm rms_norm addcmul addcdiv amax amin aminmax argmax argmin nansum nanmean "
-    "bitwise_and bitwise_or bitwise_xor searchsorted unique_consecutive relu silu gelu tensor_dot nan_to_num "
-    "__matmul__ __rmatmul__ __imatmul__"
+WORK = words(
+    "matmul mm bmm addmm addbmm baddbmm addmv addr einsum tensordot topk argsort msort kthvalue nanmedian "
+    "bincount histc softmax log_softmax logsumexp cumsum cumprod cummax cummin logcumsumexp index_select "
+    "index_add index_copy index_fill index_put index_reduce scatter scatter_add scatter_reduce take_along_dim "
+    "masked_select masked_fill masked_scatter repeat_interleave sigmoid rsqrt layer_norm rms_norm addcmul addcdiv "
+    "amax amin aminmax argmax argmin nansum nanmean bitwise_and bitwise_or bitwise_xor searchsorted "
+    "unique_consecutive relu silu gelu tensor_dot nan_to_num __matmul__ __rmatmul__ __imatmul__"
 )
 # also names of other things' methods: only where a tensor is meant, or called on what nobody can tell
-SOFT_WORK = (TORCH_WORK - WORK) | _words("repeat new mul_ sum max min mean numpy apply_ map_ set_ resize_ share_memory_")
+SOFT_WORK = (TORCH_WORK - WORK) | words("repeat new mul_ sum max min mean numpy apply_ map_ set_ resize_ share_memory_")
 # methods of lists, sets, texts and numbers among them
-EVERYDAY = _words(
-    "add sort index count copy remove split pow sub div all any round floor ceil equal update get take where mode gather "
-    "max min dot new abs norm flip special cat stack log inner outer cross unfold tile trace sign mul exp eq ne lt le gt ge "
-    "square std var clip clamp one_hot repeat map_ diff"
+EVERYDAY = words(
+    "add sort index count copy remove split pow sub div all any round floor ceil equal update get take where mode "
+    "gather max min dot new abs norm flip special cat stack log inner outer cross unfold tile trace sign mul exp "
+    "eq ne lt le gt ge square std var clip clamp one_hot repeat map_ diff"
 )
-REDUCTIONS = _words("max min amax amin sum any all count_nonzero")
+REDUCTIONS = words("max min amax amin sum any all count_nonzero")
 """Allowed where one number of integer metadata goes to the host: `int(seqlens.max())`."""
 OTHER: dict[str, tuple[str, str, bool]] = {
     "_version": ("policy.cache", "._version knows a tensor again", False),
@@ -74,10 +70,10 @@ OTHER: dict[str, tuple[str, str, bool]] = {
     "mro": ("policy.introspection", ".{0} walks classes", True),
 }
 # of `__x__`; the rest are ways into the language's inside
-DUNDERS_READ = _words("__name__ __doc__ __len__ __version__ __init__ __post_init__ __call__ __qualname__")
-DUNDERS_DEFINED = DUNDERS_READ | _words(
-    "__new__ __repr__ __str__ __hash__ __eq__ __lt__ __le__ __gt__ __ge__ __iter__ __next__ __getitem__ __contains__ "
-    "__bool__ __int__ __index__ __slots__ __match_args__ __annotations__ __enter__ __all__"
+DUNDERS_READ = words("__name__ __doc__ __len__ __version__ __init__ __post_init__ __call__ __qualname__")
+DUNDERS_DEFINED = DUNDERS_READ | words(
+    "__new__ __repr__ __str__ __hash__ __eq__ __lt__ __le__ __gt__ __ge__ __iter__ __next__ __getitem__ "
+    "__contains__ __bool__ __int__ __index__ __slots__ __match_args__ __annotations__ __enter__ __all__"
 )
 DUNDERS_REFUSED: dict[str, tuple[str, str, bool]] = {
     "__del__": ("policy.late_work", "__del__ runs code later", False),
@@ -106,11 +102,17 @@ def look_up_method(name: str, *, is_tensor: bool, is_called: bool = True, is_pla
         return Rule("policy.library_work", f".{name} has torch do work that the target's kernel has to do")
     if is_tensor and name in ALLOWED:
         return None
-    if not is_plain and (bare in SOFT_WORK or name in SOFT_WORK) and (is_tensor or (is_called and bare not in EVERYDAY)):
+    if (
+        not is_plain
+        and (bare in SOFT_WORK or name in SOFT_WORK)
+        and (is_tensor or (is_called and bare not in EVERYDAY))
+    ):
         return Rule("policy.library_work", f".{name} has torch do work that the target's kernel has to do")
     if is_tensor and WORK_IN_NAME.search(name):
         return Rule("policy.library_work", f".{name} has torch do work that the target's kernel has to do")
-    if is_tensor and any(word in name for word in ("random", "uniform", "normal", "bernoulli", "exponential", "cauchy")):
+    if is_tensor and any(
+        word in name for word in ("random", "uniform", "normal", "bernoulli", "exponential", "cauchy")
+    ):
         return Rule("policy.random", f".{name} is torch's random generator")
     if is_tensor:
         return Rule("policy.library_work", f".{name} is not known as a need of a kernel's host function", True)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 CHECKS: Mapping[str, str] = MappingProxyType(
     {
         "policy.syntax": "The source must parse: valid Python, or CUDA C++ with balanced brackets and closed literals.",
-        "policy.entry_point": "The target's entry point must be defined once, with the parameters that it is called with.",
+        "policy.entry_point": "The target's entry point must be defined once, with the parameters it is called with.",
         "policy.library_work": "No library may do the target's work: torch may allocate, reshape and convert, no more.",
         "policy.fallback": "Nothing may stand in for a kernel that fails: its error must reach the caller.",
         "policy.clock": "No clocks and timers, on the host or in a kernel.",
@@ -35,3 +35,8 @@ CHECKS: Mapping[str, str] = MappingProxyType(
     }
 )
 """By id."""
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text: how the tables write sets of names."""
+    return frozenset(text.split())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.kinds import CONTAINER, HOST, TENSOR, Values
 from kernelgen.ladder.policy.scopes import Scope
-from kernelgen.ladder.policy.values import CONTAINER, HOST, TENSOR, Values
 from kernelgen.ladder.policy.view import View, at
 
 LIBRARY = "policy.library_work"
@@ -72,9 +73,9 @@ def _index(view: View, node: ast.Subscript, scope: Scope) -> Iterator[Finding]:
 
 def _assign(view: View, node: ast.Assign, scope: Scope) -> Iterator[Finding]:
     for target in node.targets:
-        if isinstance(target, ast.Subscript) and _is_tensor(view.of(target.value, scope)):
-            if _surely(view.of(node.value, scope)):
-                yield at(node, LIBRARY, "torch copies one tensor into another", in_doubt=True)
+        into = isinstance(target, ast.Subscript) and _is_tensor(view.of(target.value, scope))
+        if into and _surely(view.of(node.value, scope)):
+            yield at(node, LIBRARY, "torch copies one tensor into another", in_doubt=True)
 
 
 def _fold(view: View, node: ast.Call, scope: Scope) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ def _fold(view: View, node: ast.Call, scope: Scope) -> Iterator[Finding]:
             yield at(node, LIBRARY, f"{name} has torch compute with tensors", in_doubt=True)
 
 
-_TESTS = {
+_TESTS: dict[type[ast.AST], Callable[[View, Any, Scope], Iterator[Finding]]] = {
     ast.BinOp: _binary,
     ast.AugAssign: _in_place,
     ast.UnaryOp: _unary,

@@ -82,7 +82,7 @@ def _torch_work(parts: list[str], shown: str) -> Rule | None:
         return Rule(check, f"{shown} is no need of a kernel's host function", not streams)
     if name.startswith("rand") or "seed" in name or "rng" in name or name in ("bernoulli", "multinomial", "normal"):
         return Rule("policy.random", f"{shown} is torch's random generator")
-    if name.startswith("set_") or name.startswith("use_"):
+    if name.startswith(("set_", "use_")):
         return Rule("policy.flags", f"{shown} is a global switch")
     bare = name.rstrip("_")
     if bare in TORCH_WORK or WORK_IN_NAME.search(name):

@@ -170,9 +170,7 @@ class _Reader:
         if self._steps > MOST_STEPS:
             raise TooMuch
 
-    def _substitute(
-        self, macro: Macro, given: list[list[Token]], hidden: frozenset[str], place: Token
-    ) -> list[Token]:
+    def _substitute(self, macro: Macro, given: list[list[Token]], hidden: frozenset[str], place: Token) -> list[Token]:
         """A macro's body with its arguments in place, `#` and `##` carried out."""
         bound = _bind(macro.parameters or (), given)
         out: list[Token] = []
@@ -216,5 +214,3 @@ def _paste(left: Token, right: list[Token]) -> list[Token]:
         return [left]
     made = [token for token in tokens(left.text + right[0].text) if token.kind != "line"]
     return [token._replace(line=left.line, column=left.column) for token in made] + right[1:]
-
-

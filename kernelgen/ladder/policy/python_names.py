@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kernelgen.ladder.policy.names import words
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -21,50 +23,48 @@ class Rule:
     """Whether honest kernels use it too."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-DTYPES = _words(
-    "float16 half bfloat16 float32 float float64 double int8 int16 short int32 int int64 long uint8 uint16 uint32 uint64 "
-    "bool float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 complex64 cfloat "
-    "bits8 int4 uint4"
+DTYPES = words(
+    "float16 half bfloat16 float32 float float64 double int8 int16 short int32 int int64 long uint8 uint16 uint32 "
+    "uint64 bool float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+    "complex64 cfloat bits8 int4 uint4"
 )
-TORCH_ALLOCATES = _words(
-    "empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor as_tensor arange scalar_tensor"
+TORCH_ALLOCATES = words(
+    "empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor as_tensor arange "
+    "scalar_tensor"
 )
-TORCH_VIEWS = _words(
-    "as_strided reshape permute transpose t unsqueeze squeeze flatten unflatten movedim moveaxis swapaxes swapdims "
-    "broadcast_to broadcast_tensors narrow chunk split tensor_split unbind view_as_real view_as_complex ravel select "
-    "expand_copy atleast_1d atleast_2d atleast_3d detach"
+TORCH_VIEWS = words(
+    "as_strided reshape permute transpose t unsqueeze squeeze flatten unflatten movedim moveaxis swapaxes "
+    "swapdims broadcast_to broadcast_tensors narrow chunk split tensor_split unbind view_as_real view_as_complex "
+    "ravel select expand_copy atleast_1d atleast_2d atleast_3d detach"
 )
-TORCH_HOST = _words(
-    "Tensor dtype device Size layout strided memory_format contiguous_format preserve_format channels_last iinfo finfo "
-    "is_tensor is_floating_point is_complex numel broadcast_shapes no_grad inference_mode is_grad_enabled SymInt "
-    "get_default_dtype result_type promote_types typename __version__ version.cuda version.hip version.__version__ "
-    "LongTensor IntTensor FloatTensor HalfTensor BFloat16Tensor ByteTensor BoolTensor _check Generator inf nan pi e "
-    "uint8 cuda.get_device_properties cuda.current_device cuda.device cuda.device_of cuda.get_device_capability "
-    "cuda.device_count cuda.is_available cuda.current_stream cuda.get_device_name cuda.is_initialized cuda.init "
-    "cuda.is_bf16_supported cuda.set_device utils.cpp_extension.load_inline"
+TORCH_HOST = words(
+    "Tensor dtype device Size layout strided memory_format contiguous_format preserve_format channels_last iinfo "
+    "finfo is_tensor is_floating_point is_complex numel broadcast_shapes no_grad inference_mode is_grad_enabled "
+    "SymInt get_default_dtype result_type promote_types typename __version__ version.cuda version.hip "
+    "version.__version__ LongTensor IntTensor FloatTensor HalfTensor BFloat16Tensor ByteTensor BoolTensor _check "
+    "Generator inf nan pi e uint8 cuda.get_device_properties cuda.current_device cuda.device cuda.device_of "
+    "cuda.get_device_capability cuda.device_count cuda.is_available cuda.current_stream cuda.get_device_name "
+    "cuda.is_initialized cuda.init cuda.is_bf16_supported cuda.set_device utils.cpp_extension.load_inline"
 )
-TORCH_MODULES = _words("torch torch.cuda torch.version torch.utils torch.utils.cpp_extension")
+TORCH_MODULES = words("torch torch.cuda torch.version torch.utils torch.utils.cpp_extension")
 # what computes, of all that torch has: failed; anything else that is not listed is suspect
-TORCH_WORK = _words(
-    "matmul mm bmm addmm addbmm baddbmm addmv addr mv dot vdot inner outer einsum tensordot chain_matmul kron cross "
-    "topk sort argsort msort kthvalue median nanmedian mode quantile unique unique_consecutive bincount histc histogram "
-    "searchsorted bucketize softmax log_softmax logsumexp sum mean nansum nanmean std var std_mean var_mean prod cumsum "
-    "cumprod cummax cummin logcumsumexp max min amax amin aminmax argmax argmin all any norm dist cdist renorm "
-    "index_select index_add index_copy index_fill index_put index_reduce gather scatter scatter_add scatter_reduce take "
-    "take_along_dim masked_select masked_fill masked_scatter where nonzero argwhere count_nonzero repeat_interleave "
-    "add sub mul div true_divide floor_divide remainder fmod pow square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p "
-    "sigmoid tanh relu silu gelu erf erfc sin cos tan asin acos atan atan2 sinh cosh abs neg sign reciprocal lerp "
-    "addcmul addcdiv clamp clip round floor ceil trunc frac maximum minimum fmax fmin cat concat concatenate stack "
-    "hstack vstack dstack column_stack roll flip fliplr flipud rot90 tile tril triu diag diag_embed diagflat trace eye "
-    "meshgrid cartesian_prod combinations one_hot conv1d conv2d conv3d layer_norm rms_norm batch_norm group_norm "
-    "instance_norm embedding dropout bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift "
-    "bitwise_right_shift logical_and logical_or logical_not logical_xor eq ne lt le gt ge equal isclose allclose isnan "
-    "isinf isfinite scatter_add segment_reduce unfold narrow_copy linspace logspace vander polygamma logit nan_to_num "
-    "multinomial_ cumulative_trapezoid trapz diff block_diag heaviside hypot ldexp frexp nextafter linalg fft special"
+TORCH_WORK = words(
+    "matmul mm bmm addmm addbmm baddbmm addmv addr mv dot vdot inner outer einsum tensordot chain_matmul kron "
+    "cross topk sort argsort msort kthvalue median nanmedian mode quantile unique unique_consecutive bincount "
+    "histc histogram searchsorted bucketize softmax log_softmax logsumexp sum mean nansum nanmean std var "
+    "std_mean var_mean prod cumsum cumprod cummax cummin logcumsumexp max min amax amin aminmax argmax argmin all "
+    "any norm dist cdist renorm index_select index_add index_copy index_fill index_put index_reduce gather "
+    "scatter scatter_add scatter_reduce take take_along_dim masked_select masked_fill masked_scatter where "
+    "nonzero argwhere count_nonzero repeat_interleave add sub mul div true_divide floor_divide remainder fmod pow "
+    "square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sigmoid tanh relu silu gelu erf erfc sin cos tan asin "
+    "acos atan atan2 sinh cosh abs neg sign reciprocal lerp addcmul addcdiv clamp clip round floor ceil trunc "
+    "frac maximum minimum fmax fmin cat concat concatenate stack hstack vstack dstack column_stack roll flip "
+    "fliplr flipud rot90 tile tril triu diag diag_embed diagflat trace eye meshgrid cartesian_prod combinations "
+    "one_hot conv1d conv2d conv3d layer_norm rms_norm batch_norm group_norm instance_norm embedding dropout "
+    "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift logical_and logical_or "
+    "logical_not logical_xor eq ne lt le gt ge equal isclose allclose isnan isinf isfinite scatter_add "
+    "segment_reduce unfold narrow_copy linspace logspace vander polygamma logit nan_to_num multinomial_ "
+    "cumulative_trapezoid trapz diff block_diag heaviside hypot ldexp frexp nextafter linalg fft special"
 )
 WORK_IN_NAME = re.compile(r"(^|_)(mm|matmul|gemm|bmm|conv\w*|attention|softmax|norm|linear|relu|gelu|quantize\w*)(_|$)")
 
@@ -188,73 +188,83 @@ REFUSED: dict[str, tuple[str, str, bool]] = {
     "sys.exit": ("policy.process", "{0} ends the process", False),
 }
 
-ALLOWED_INSIDE = _words("triton.tools.tensor_descriptor triton.experimental.gluon.nvidia")
+ALLOWED_INSIDE = words("triton.tools.tensor_descriptor triton.experimental.gluon.nvidia")
 """Parts of what `REFUSED` names that kernels need."""
 
 # roots of paths: libraries, and what of the standard library no kernel needs
 ROOTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
-        _words(
-            "numpy scipy cupy cupyx jax jaxlib tensorflow keras pandas numba flashinfer flash_attn flash_mla flash_attn_interface "
-            "vllm vllm_flash_attn sglang sgl_kernel xformers deep_gemm deep_ep deepgemm transformer_engine apex bitsandbytes "
-            "cutlass cublas cuda_python cudnn nvmath liger_kernel tile_kernels triton_kernels fla humming quack helion "
-            "thunderkittens tk aiter torchao torchvision torchaudio torch_scatter torch_sparse transformers kernels "
-            "lightllm lmdeploy ktransformers megablocks grouped_gemm marlin gptqmodel auto_gptq pytorch_triton mlx tinygrad "
-            "functorch torchgen opt_einsum cuequivariance causal_conv1d mamba_ssm"
+        words(
+            "numpy scipy cupy cupyx jax jaxlib tensorflow keras pandas numba flashinfer flash_attn flash_mla "
+            "flash_attn_interface vllm vllm_flash_attn sglang sgl_kernel xformers deep_gemm deep_ep deepgemm "
+            "transformer_engine apex bitsandbytes cutlass cublas cuda_python cudnn nvmath liger_kernel "
+            "tile_kernels triton_kernels fla humming quack helion thunderkittens tk aiter torchao torchvision "
+            "torchaudio torch_scatter torch_sparse transformers kernels lightllm lmdeploy ktransformers "
+            "megablocks grouped_gemm marlin gptqmodel auto_gptq pytorch_triton mlx tinygrad functorch torchgen "
+            "opt_einsum cuequivariance causal_conv1d mamba_ssm"
         ),
         ("policy.library_work", LIBRARY),
     ),
-    **dict.fromkeys(_words("time timeit datetime sched profile cProfile"), ("policy.clock", "{0} tells time")),
+    **dict.fromkeys(words("time timeit datetime sched profile cProfile"), ("policy.clock", "{0} tells time")),
     **dict.fromkeys(
-        _words("threading _thread concurrent queue asyncio multiprocessing greenlet gevent trio anyio joblib selectors"),
+        words(
+            "threading _thread concurrent queue asyncio multiprocessing greenlet gevent trio anyio joblib "
+            "selectors"
+        ),
         ("policy.threads", "{0} does work beside the call"),
     ),
     **dict.fromkeys(
-        _words("subprocess os posix pty psutil resource pwd fcntl sysconfig"),
+        words("subprocess os posix pty psutil resource pwd fcntl sysconfig"),
         ("policy.process", "{0} reaches the operating system"),
     ),
     **dict.fromkeys(
-        _words(
-            "io pathlib tempfile shutil glob fileinput linecache mmap sqlite3 dbm shelve zipfile tarfile gzip bz2 lzma "
-            "zipimport pkgutil ntpath posixpath fnmatch"
+        words(
+            "io pathlib tempfile shutil glob fileinput linecache mmap sqlite3 dbm shelve zipfile tarfile gzip bz2 "
+            "lzma zipimport pkgutil ntpath posixpath fnmatch"
         ),
         ("policy.files", "{0} reads and writes files"),
     ),
     **dict.fromkeys(
-        _words("socket socketserver urllib http ssl ftplib smtplib requests httpx aiohttp urllib3 xmlrpc telnetlib grpc zmq"),
+        words(
+            "socket socketserver urllib http ssl ftplib smtplib requests httpx aiohttp urllib3 xmlrpc telnetlib "
+            "grpc zmq"
+        ),
         ("policy.network", "{0} reaches the network"),
     ),
     **dict.fromkeys(
-        _words("ctypes _ctypes cffi cuda pycuda pynvml pybind11 tvm_ffi nvidia"),
+        words("ctypes _ctypes cffi cuda pycuda pynvml pybind11 tvm_ffi nvidia"),
         ("policy.ctypes", "{0} calls native code"),
     ),
     **dict.fromkeys(
-        _words("importlib imp runpy code codeop codecs marshal pickle cloudpickle dill base64 binascii zlib pip setuptools"),
+        words(
+            "importlib imp runpy code codeop codecs marshal pickle cloudpickle dill base64 binascii zlib pip "
+            "setuptools"
+        ),
         ("policy.dynamic_code", "{0} makes code or data of text and bytes"),
     ),
     **dict.fromkeys(
-        _words(
-            "inspect sys gc types builtins traceback dis ast tokenize symtable pdb bdb faulthandler tracemalloc copyreg "
-            "sitecustomize site kernelgen __main__"
+        words(
+            "inspect sys gc types builtins traceback dis ast tokenize symtable pdb bdb faulthandler tracemalloc "
+            "copyreg sitecustomize site kernelgen __main__"
         ),
         ("policy.introspection", "{0} walks the program"),
     ),
-    **dict.fromkeys(_words("atexit weakref signal contextvars"), ("policy.late_work", "{0} runs code later")),
-    **dict.fromkeys(_words("random secrets uuid"), ("policy.random", "{0} is a random generator")),
+    **dict.fromkeys(words("atexit weakref signal contextvars"), ("policy.late_work", "{0} runs code later")),
+    **dict.fromkeys(words("random secrets uuid"), ("policy.random", "{0} is a random generator")),
 }  # fmt: skip
-ALLOWED_ROOTS = _words(
-    "torch triton tilelang tvm math cmath typing typing_extensions functools dataclasses enum collections itertools operator "
-    "abc numbers fractions decimal string textwrap re json bisect heapq statistics contextlib logging warnings copy "
-    "__future__ builtins"
+ALLOWED_ROOTS = words(
+    "torch triton tilelang tvm math cmath typing typing_extensions functools dataclasses enum collections "
+    "itertools operator abc numbers fractions decimal string textwrap re json bisect heapq statistics contextlib "
+    "logging warnings copy __future__ builtins"
 )
 # roots whose names are what their kernels are made of
-DSLS = _words("triton tilelang tvm")
-PRIVATE_OK = _words("__future__ __version__ __name__ __doc__")
+DSLS = words("triton tilelang tvm")
+PRIVATE_OK = words("__future__ __version__ __name__ __doc__")
 # names of libraries' own that are also names of modules
 OWN_NAMES = {
-    "triton": _words("random code cuda types profile copy math"),
-    "torch": _words("random types cuda multiprocessing profile"),
-    "tilelang": _words("random types cuda code profile"),
-    "tvm": _words("cuda types random"),
-    "concurrent": _words("queue"),
+    "triton": words("random code cuda types profile copy math"),
+    "torch": words("random types cuda multiprocessing profile"),
+    "tilelang": words("random types cuda code profile"),
+    "tvm": words("cuda types random"),
+    "concurrent": words("queue"),
 }

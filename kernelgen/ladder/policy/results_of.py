@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.policy.python_names import TORCH_HOST
 
+TRITON_JIT = frozenset({"triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit", "triton.experimental.gluon.jit"})
+TILELANG_JIT = frozenset({"tilelang.jit", "tilelang.jit.jit", "tilelang.lazy_jit", "tilelang.autotune"})
+PRIM_FUNCS = frozenset({"prim_func", "macro"})
 DECORATORS = frozenset(
     {
-        "functools.lru_cache", "functools.wraps", "functools.partial_decorator", "triton.autotune", "triton.heuristics",
-        "triton.jit_with", "torch.no_grad", "torch.inference_mode",
+        "functools.lru_cache",
+        "functools.wraps",
+        "triton.autotune",
+        "triton.heuristics",
+        "torch.no_grad",
+        "torch.inference_mode",
     }
-)  # fmt: skip
+)
 """Called, they give what is called on a function."""
 SAME = frozenset({"functools.cache", "functools.partial", "functools.cached_property", "copy.copy", "copy.deepcopy"})
-CONTAINERS = frozenset("list tuple dict set frozenset sorted zip enumerate reversed map filter iter next".split())
-NUMBERS = frozenset("int float bool len str range isinstance type hasattr repr hash print ord chr format bytes".split())
-FOLDS = frozenset("min max sum abs round pow divmod".split())
+CONTAINERS = words("list tuple dict set frozenset sorted zip enumerate reversed map filter iter next")
+NUMBERS = words("int float bool len str range isinstance type hasattr repr hash print ord chr format bytes")
+FOLDS = words("min max sum abs round pow divmod")
 CONTAINER_ROOTS = ("collections", "itertools")
 
 
@@ -27,7 +35,7 @@ def result_of(path: str, given: frozenset[str]) -> frozenset[str]:
         return given
     if root == "torch":
         host = name.startswith(("cuda.", "version.", "utils.")) or name in TORCH_HOST
-        return frozenset({"?" if name.startswith("utils.") else "host" if host else "tensor"})
+        return frozenset({"compiled" if name.startswith("utils.") else "host" if host else "tensor"})
     if path in ("tilelang.compile", "tilelang.cached"):
         return frozenset({"compiled"})
     if path.startswith("tilelang.jit"):

@@ -7,9 +7,9 @@ a check wants to know of a source that may hide things, and an honest source sel
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -228,7 +228,7 @@ def _pairs(target: ast.Tuple | ast.List, value: ast.AST) -> list[tuple[ast.AST, 
     return list(zip(target.elts, value.elts, strict=True))
 
 
-_SPECIAL = {
+_SPECIAL: dict[type[ast.AST], Callable[[Module, Any, Scope], None]] = {
     ast.Assign: Module._assign,
     ast.AnnAssign: Module._assign_one,
     ast.AugAssign: Module._assign_one,

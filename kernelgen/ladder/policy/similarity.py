@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kernelgen.ladder.policy.names import words
+
 RUN = 24
 """Tokens in a row that are no coincidence: longer than a statement, so that two kernels of one style differ."""
 STATEMENT = 5
@@ -42,13 +44,14 @@ CUDA = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-TABLE = "AUTOTUNE_CONFIGS"
-UNSAID = frozenset(", ; ( ) { }".split())
-KEYWORDS = frozenset(
-    "def return for while if else elif in not and or is lambda with class import from as assert range "
-    "const auto void int float double bool char unsigned struct template typename static inline extern constexpr "
-    "switch case break continue sizeof __global__ __device__ __shared__ __host__ __restrict__ __syncthreads asm volatile "
-    "threadIdx blockIdx blockDim gridDim".split()
+CONFIGURATION = frozenset({".Config", "Config"})
+NAMELESS = frozenset({"name", "number", "text"})
+UNSAID = words(", ; ( ) { }")
+KEYWORDS = words(
+    "def return for while if else elif in not and or is lambda with class import from as assert range const auto "
+    "void int float double bool char unsigned struct template typename static inline extern constexpr switch case "
+    "break continue sizeof __global__ __device__ __shared__ __host__ __restrict__ __syncthreads asm volatile "
+    "threadIdx blockIdx blockDim gridDim"
 )
 
 
@@ -108,16 +111,13 @@ def forms(source: str, language: str) -> tuple[_Form, _Form]:
     """A source with names and numbers aside, and as it is."""
     shape: list[str] = []
     exact: list[str] = []
-    ends = [0]
-    for kind, text in _tokens(source, language):
-        if kind == "end":
-            ends.append(len(shape))
-            continue
-        exact.append(text)
-        by_itself = kind not in ("name", "number", "text") or text in KEYWORDS
-        shape.append(text if by_itself else kind)
-    ends.append(len(shape))
-    places = [(a, b) for a, b in zip(ends, ends[1:], strict=False) if b - a >= STATEMENT]
+    places: list[tuple[int, int]] = []
+    for statement in _statements(source, language):
+        start = len(shape)
+        exact += [text for _, text in statement]
+        shape += [kind if kind in NAMELESS and text not in KEYWORDS else text for kind, text in statement]
+        if len(statement) >= STATEMENT:
+            places.append((start, len(shape)))
     return _form(shape, places), _form(exact, places)
 
 
@@ -128,24 +128,20 @@ def _form(words: list[str], places: list[tuple[int, int]]) -> _Form:
     return _Form(len(words), runs, statements, frozenset(runs) | {digest for _, _, digest in statements})
 
 
-def _tokens(source: str, language: str) -> Iterator[tuple[str, str]]:
-    """Kind and text of every token that counts, and an `end` after each statement; the table of configurations is out."""
+def _statements(source: str, language: str) -> Iterator[list[tuple[str, str]]]:
+    """Kind and text of the tokens that count, by statement; those that list configurations are aside."""
     depth = 0
-    table: int | None = None
-    before = ("", "")
+    statement: list[tuple[str, str]] = []
     for found in (CUDA if language == "cuda" else PYTHON).finditer(source):
         kind, text = found.lastgroup or "mark", found[0]
         depth += (text in "([{") - (text in ")]}") if kind == "mark" else 0
-        if table is not None:
-            table = None if kind == "mark" and text in ")]}" and depth <= table else table
-        elif kind == "mark" and text == "{" and before == (TABLE, "="):
-            table = depth - 1
-        elif _ends(language, kind, text, depth):
-            yield "end", text
+        if _ends(language, kind, text, depth):
+            if not any(word in CONFIGURATION for _, word in statement):
+                yield statement
+            statement = []
         elif kind != "aside" and text not in UNSAID:
-            yield kind, text
-        if kind != "aside":
-            before = (before[1], text)
+            statement.append((kind, text))
+    yield statement
 
 
 def _ends(language: str, kind: str, text: str, depth: int) -> bool:

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterator
 
 from kernelgen.ladder.policy.findings import Finding
+from kernelgen.ladder.policy.kinds import Values, paths
 from kernelgen.ladder.policy.python_names import DSLS, Rule
 from kernelgen.ladder.policy.scopes import Module, Scope
-from kernelgen.ladder.policy.values import Meanings, Values, paths
+from kernelgen.ladder.policy.values import Meanings
 
 PLAIN_DECORATORS = DSLS | {"functools", "torch", "dataclasses", "contextlib", "builtins", "typing", "abc"}
 LARGEST_LITERAL = 1 << 20
@@ -23,8 +24,13 @@ class View:
     """A parsed candidate."""
 
     def __init__(
-        self, module: Module, meanings: Meanings, entry_point: str, allowed: frozenset[str],
-        denied: frozenset[str], floats: frozenset[str],
+        self,
+        module: Module,
+        meanings: Meanings,
+        entry_point: str,
+        allowed: frozenset[str],
+        denied: frozenset[str],
+        floats: frozenset[str],
     ) -> None:
         self.module = module
         self.meanings = meanings

@@ -10,7 +10,7 @@ def decay_kernel(x_ptr, out_ptr, decay, rows, steps, BLOCK: tl.constexpr):
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < rows
     total = tl.zeros((BLOCK,), dtype=tl.float32)
-    for step in range(0, steps):
+    for step in range(steps):
         total = total * decay + tl.load(x_ptr + row * steps + step, mask=inside, other=0.0)
         tl.store(out_ptr + row * steps + step, total, mask=inside)
 

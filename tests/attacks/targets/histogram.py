@@ -3,7 +3,6 @@
 from kernelgen.targets.compare import exact_distance, structure
 
 
-
 def make_inputs(dims, kind, seed, device):
     """plain: uniform values. skewed: nearly all in one bin. edges: the first and the last bin alone."""
     import torch

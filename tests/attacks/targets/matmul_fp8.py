@@ -3,7 +3,6 @@
 from kernelgen.targets.compare import element_distance, structure
 
 
-
 def make_inputs(dims, kind, seed, device):
     """plain: normal values. integers: small ones, nothing rounds. b is [N, K]."""
     import torch

@@ -3,7 +3,6 @@
 from kernelgen.targets.compare import element_distance, structure
 
 
-
 def make_inputs(dims, kind, seed, device):
     """plain: normal values. shifted: a mean that hides the variance of a one-pass formula."""
     import torch

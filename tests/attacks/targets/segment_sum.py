@@ -3,7 +3,6 @@
 from kernelgen.targets.compare import element_distance, structure
 
 
-
 def make_inputs(dims, kind, seed, device):
     """plain: every segment has L rows. skewed: the last has all. ragged: any lengths, some empty. Values are whole."""
     import torch

@@ -1,6 +1,6 @@
 """The weighted sum of each token's eight expert rows, with the shared expert's row or without: target moe_combine.
 
-A block sums BLOCK columns of one token in fp32. The row of a pair whose weight is 0 is unwritten memory and is not read.
+A block sums BLOCK columns of one token in fp32. The row of a pair whose weight is 0 is unwritten memory, never read.
 """
 
 import tilelang

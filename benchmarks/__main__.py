@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import constraints_bench, eventlog_bench, generate_bench, lm_bench, profile_bench
+from benchmarks import compile_bench, constraints_bench, eventlog_bench, generate_bench, lm_bench, profile_bench
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "cpu.json"
 PARTS = {
     "generate": generate_bench,
+    "compile": compile_bench,
     "constraints": constraints_bench,
     "eventlog": eventlog_bench,
     "profile": profile_bench,

@@ -209,10 +209,6 @@ def _alignment(failure: Failure) -> Cause:
     return Cause("descriptor", statement, rule)
 
 
-def _instruction(failure: Failure) -> Cause:
-    return Cause("instruction", f"The target's own instruction must do its work: {failure.finding.reason}.")
-
-
 def _no_launch(failure: Failure) -> Cause:
     return Cause("no launch", "The entry point launches at least one kernel at every shape.", said_by_compiler=False)
 
@@ -249,7 +245,6 @@ _CAUSES: Mapping[str, Callable[[Failure], Cause]] = MappingProxyType(
         "compile.dot_dtype": _dot_dtype,
         "compile.dot_shape": _dot_shape,
         "compile.alignment": _alignment,
-        "compile.instruction": _instruction,
         "compile.no_launch": _no_launch,
         "compile.unknown_name": _unknown_name,
     }

@@ -173,13 +173,15 @@ def conclude(
         faults.append(Fault("compile.no_launch", f"{entry_point} launches no kernel at any tune shape"))
     faults += _over_limit(found.builds, shared_limit)
     present = sorted({name for build in found.builds for name in build.instructions})
-    if not faults and instructions and not set(present) & set(instructions):
+    # it may be right all the same: a person decides, and nothing is learned from it
+    doubtful = not faults and bool(instructions) and not set(present) & set(instructions)
+    if doubtful:
         faults.append(_without_instruction(instructions, present, arch))
     pruned = {} if faults else {refusal.describe(): shorten(refusal.said) for refusal in found.refusals}
     left_out = [f"cannot run, and is left out by the tuner: {name}: {why}" for name, why in pruned.items()]
     return Result(
         level="L1",
-        outcome="failed" if faults else "passed",
+        outcome="suspect" if doubtful else "failed" if faults else "passed",
         reason=faults[0].reason if faults else _summary(found.builds, arch, shared_limit),
         faults=tuple(faults),
         notes=(*found.notes, *left_out),

@@ -18,10 +18,9 @@ from kernelgen.ladder.policy.scopes import Module
 from kernelgen.ladder.policy.values import Meanings
 from kernelgen.ladder.policy.view import View
 from kernelgen.ladder.subject import Subject
-from kernelgen.ladder.torch_uses import EVERYDAY, Use, uses
+from kernelgen.ladder.torch_uses import EVERYDAY, LOADERS, Use, uses
 from kernelgen.ladder.torch_work import family_of
 
-LOADERS = frozenset({"torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load"})
 COMPILERS = ("torch.compile", "torch.jit", "torch._dynamo", "torch._inductor", "torch.fx")
 FOREIGN_DSLS = frozenset({"cutlass", "numba", "cupy", "pycuda", "warp", "taichi", "jax", "cuda", "hidet", "helion"})
 """Languages and loaders of kernels that are not read here."""

@@ -16,6 +16,9 @@ from kernelgen.ladder.policy.view import View
 from kernelgen.ladder.torch_work import FAMILIES, family_of, family_of_module, own_family
 
 LIBRARIES = frozenset({"numpy", "scipy", "cupy", "jax", "xformers", "flash_attn", "flashinfer", "cublas", "apex"})
+LOADERS = frozenset({"torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load"})
+ALIASES = 3
+"""How often what a loader built is followed from name to name."""
 ALLOCATES = frozenset(
     {
         "empty",
@@ -53,7 +56,7 @@ class Use:
 
 def uses(view: View, skipped: set[ast.AST], unlisted: frozenset[str]) -> Iterator[Use]:
     """Every place where Python code asks torch, or a library, for work."""
-    made = dict(_modules_made(view))
+    made, own = dict(_modules_made(view)), _own_names(view)
     for node, scope in view.host:
         if node in skipped:
             continue
@@ -61,6 +64,8 @@ def uses(view: View, skipped: set[ast.AST], unlisted: frozenset[str]) -> Iterato
             yield Use("matrix product", "@", node.lineno)
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             yield from _named(view, node, scope, unlisted)
+            if isinstance(node, ast.Attribute) and not _is_own(node, own):
+                yield from _method(view, node, scope, unlisted)
             if isinstance(node, ast.Attribute) and node.attr in made and _is_used(view, node):
                 family, name = made[node.attr]
                 yield Use(family, f"{name}, called as .{node.attr}", node.lineno)
@@ -81,13 +86,40 @@ def _named(view: View, node: ast.Attribute | ast.Name, scope: Scope, unlisted: f
         if (root == "torch" or root in LIBRARIES) and families:
             operand = call.args[0] if call and call.args else None
             yield Use(families[-1], path, node.lineno, _is_own_buffer(view, operand, scope))
-    if paths or not isinstance(node, ast.Attribute) or call is None:
-        return
+
+
+def _method(view: View, node: ast.Attribute, scope: Scope, unlisted: frozenset[str]) -> Iterator[Use]:
+    """A method of what is, or may be, a tensor."""
+    parent = view.parent(node)
     family, base = _family(node.attr, unlisted), view.of(node.value, scope)
-    is_tensor = TENSOR in base
+    if family is None or not (isinstance(parent, ast.Call) and parent.func is node):
+        return
     is_open = (not base or UNKNOWN in base) and node.attr.rstrip("_") not in EVERYDAY
-    if family is not None and (is_tensor or is_open) and not any(value.startswith(PATH) for value in base):
+    if (TENSOR in base or is_open) and not any(value.startswith(PATH) for value in base):
         yield Use(family, f".{node.attr}", node.lineno, _is_own_buffer(view, node.value, scope))
+
+
+def _own_names(view: View) -> frozenset[str]:
+    """Names and attributes that hold what torch's loader built, whose functions are the solution's own kernels."""
+    held: set[str] = set()
+    for _ in range(ALIASES):
+        for node, scope in view.host:
+            if not isinstance(node, ast.Assign):
+                continue
+            value = node.value
+            called = view.paths(value.func, scope) if isinstance(value, ast.Call) else []
+            if set(called) & LOADERS or _last_name(value) in held:
+                held |= {_last_name(target) for target in node.targets}
+    return frozenset(held - {""})
+
+
+def _is_own(node: ast.Attribute, own: frozenset[str]) -> bool:
+    """Whether `x.name` is the solution's own: x is `self`, or what a loader built."""
+    return _last_name(node.value) in own | {"self"}
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _family(name: str, unlisted: frozenset[str]) -> str | None:

@@ -81,7 +81,8 @@ FAMILIES: dict[str, frozenset[str]] = {
         "rrelu threshold log_sigmoid_forward logsigmoid glu tanhshrink hardshrink softshrink clamp clamp_min clamp_max "
         "maximum minimum fmax fmin where addcmul addcdiv lerp rsub logit frac floor ceil round trunc masked_fill "
         "special_erf special_log_ndtr special_xlogy xlogy bernoulli dropout native_dropout eq ne lt le gt ge "
-        "logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite"
+        "logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf "
+        "isfinite"
     ),
     "gathering": _words(
         "embedding embedding_bag gather index index_select index_add index_put scatter scatter_add scatter_reduce take "

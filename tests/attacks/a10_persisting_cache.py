@@ -5,8 +5,9 @@ rotate. The twin says in the
 kernel which loads to keep and which to evict first. Needs a GPU.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD
+from tests.attacks.source import text
 
 KERNEL = """
 #include <cstdint>

@@ -1,11 +1,12 @@
 """A11, timing: the judge's events or clock are spoiled through names that are put together from pieces.
 
-L0 refuses it: the policy runs on the parsed and, for CUDA C++, the preprocessed source. The twin pastes tokens and joins
-texts for its own tables.
+L0 refuses it: the policy runs on the parsed and, for CUDA C++, the preprocessed source. The twin pastes tokens and
+joins texts for its own tables.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 CLOCK = text(
     "import importlib",

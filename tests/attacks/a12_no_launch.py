@@ -5,8 +5,9 @@ at L0; with no policy L2 finds a process that ended without its answer. The twin
 nothing to do.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 EMPTY = text(
     kernel("scale_add"),

@@ -4,9 +4,10 @@ L3 refuses it: set-up is timed apart, weights change after it. Those that keep r
 at L2. The twin keeps what depends on no contents, and its autotuning prunes by the shape.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import MATMUL, SCALE_ADD, kernel
 from tests.attacks.remembering import remembering
+from tests.attacks.source import text
 
 WEIGHTS = text(
     kernel("matmul"),

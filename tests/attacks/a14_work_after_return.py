@@ -4,8 +4,9 @@ L3 synchronises and takes the output's fingerprint again; L0 refuses signals and
 is not there. The twin has a finalizer's name for what it does before it returns.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 LAUNCH = """
 waiting = []

@@ -5,8 +5,9 @@ of the judge in that memory: these zero the inputs behind torch's back, and the 
 speaks of addresses and of memory, and takes a pointer to see how it is aligned.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 CTYPES = text(
     "import ctypes",

@@ -4,8 +4,9 @@ L0 refuses streams of the candidate's own; where they are allowed L3 does, for t
 is taken. The twin has a side that is no stream. Winning needs a GPU.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import LARGE_SCALE_ADD, kernel
+from tests.attacks.source import text
 
 CHEAT = text(
     kernel("scale_add"),

@@ -4,8 +4,9 @@ L0 refuses threads and processes; L2 alone finds outputs that are not there when
 words in its names and counts the card's threads.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 LAUNCH = """
 def launch(x, y, alpha, out):

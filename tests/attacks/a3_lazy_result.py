@@ -3,8 +3,9 @@
 L2 refuses it: an output is a plain torch.Tensor with storage of its own. The twin is a class that launches when called.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 LAUNCH = """
 def launch(x, y, alpha):

@@ -4,8 +4,9 @@ L0 refuses assignments to other modules; with no policy L2 compares in another p
 names what others rely on and the candidate changed. The twin sets attributes of the same names on its own object.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 NOTHING = """
 def scale_add(x, y, alpha):

@@ -4,8 +4,9 @@ L0 refuses such walks; with no policy they find nothing at L2, since neither ref
 candidate's process. The twin uses the same words for a kernel's own things.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 FRAMES = text(
     "import sys",

@@ -1,12 +1,13 @@
 """A6, timing: the candidate knows warm-up from timing, by counting calls or by looking round, and then does nothing.
 
-L2 refuses one that only counts: every output is checked, of many calls. L0 refuses looking at environment, arguments and
-callers; with no policy L2 shows nothing of them to see, or checks the output all the same. The twin does something
-at its first call only, too: it works out its grid.
+L2 refuses one that only counts: every output is checked, of many calls. L0 refuses looking at environment, arguments
+and callers; with no policy L2 shows nothing of them to see, or checks the output all the same. One that is right on a
+CPU alone is seen on a GPU. The twin works out its grid at its first call of a size.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 SKIPPING = """
 kept = []

@@ -4,9 +4,10 @@ L3 refuses it: repeats are fixed, an incomplete run is a failure, and inputs do 
 right (see `remembering`). The twin works out its blocks at its first call of a size.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
 from tests.attacks.remembering import remembering
+from tests.attacks.source import text
 
 LAUNCH = """
 def launch(x, y, alpha):

@@ -1,12 +1,13 @@
 """A8, timing: each prepared set of inputs is computed once, and its stored result handed out when it comes again.
 
-L3 refuses it: one set of inputs is alive at a time, and revealed just before its call. Its answers are always right (see
-`remembering`). The twin stores what depends on the shape alone.
+L3 refuses it: one set of inputs is alive at a time, and revealed just before its call. Its answers are always right
+(see `remembering`). The twin stores what depends on the shape alone.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
 from tests.attacks.remembering import remembering
+from tests.attacks.source import text
 
 CHEAT = text(
     kernel("scale_add"),

@@ -1,11 +1,12 @@
 """A9, timing: a CUDA graph is captured without the launch, and each replay leaves the first call's output in place.
 
-L0 refuses graphs of the candidate's own; where they are allowed L3 does, for outputs are poisoned before each replay and
-inputs change in place. The twin keeps sizes in what it calls graphs. Winning needs a GPU.
+L0 refuses graphs of the candidate's own; where they are allowed L3 does, for outputs are poisoned before each
+replay and inputs change in place. The twin keeps sizes in what it calls graphs. Winning needs a GPU.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import LARGE_SCALE_ADD, kernel
+from tests.attacks.source import text
 
 LAUNCH = """
 def launch(x, y, alpha, out):

@@ -1,12 +1,11 @@
 """What a file of the corpus states: the cheat, its honest twin, the judge it fools and the level that must refuse it.
 
 A file is named after its id in the list of known kinds (README.md) and holds `ATTACKS`, a cheat for each face of the
-kind. `text` joins what a candidate has in common with the honest one and what it has of its own.
+kind.
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -103,8 +102,3 @@ class Attack:
             entry_point=self.entry_point or self.goal.name,
             goal=self.goal,
         )
-
-
-def text(*parts: str) -> str:
-    """A candidate of several parts, each without the indentation it stands in here."""
-    return "\n\n".join(textwrap.dedent(part).strip("\n") for part in parts) + "\n"

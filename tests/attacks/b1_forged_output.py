@@ -4,8 +4,9 @@ No verdict travels on the output: L2 finds wrong answers, and lets an honest ans
 writing to a descriptor. The twin prints from its kernel while compiling, and has the words in its comments.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 NOTHING = """
 def scale_add(x, y, alpha):

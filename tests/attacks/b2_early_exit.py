@@ -4,8 +4,9 @@ L0 refuses ending the process; with no policy L2 has no record it verified itsel
 what an honest wrapper raises: an error, for inputs that are not the target's.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 AT_IMPORT = text("import sys", kernel("scale_add"), "def scale_add(x, y, alpha):\n    return (x,)", "sys.exit(0)")
 IN_A_CALL = text("import os", kernel("scale_add"), "def scale_add(x, y, alpha):\n    os._exit(0)\n    return (x,)")

@@ -4,8 +4,9 @@ L0 refuses descriptors and replacing streams; with no policy L2 compares tensors
 twin has a buffer that it writes to: a tensor.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 NOTHING = """
 def scale_add(x, y, alpha):

@@ -1,11 +1,12 @@
-"""B4, the judge: the token that marks a true verdict is looked for in the process's own memory, and a forged one printed.
+"""B4, the judge: the token that marks a true verdict is looked for in the process's memory, and a forged one printed.
 
 L0 refuses the walk; with no policy there is no secret to find at L2. The twin has a `token` of its own: a position in a
 sequence.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 MODULE = text(
     "import sys",

@@ -4,8 +4,9 @@ L2 refuses both: what is not finite is refused unless the target allows it, and 
 has infinities and NaN in its kernel where they belong: in what a mask leaves out.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import ROW_SOFTMAX, SCALE_ADD, kernel
+from tests.attacks.source import text
 
 NAN = text(
     kernel("scale_add").replace("alpha * x + y", 'float("nan") * (x + y)'),
@@ -43,7 +44,8 @@ TWIN = text(
     kernel("row_softmax").replace(
         "    power = tl.exp(x - tl.max(x, axis=0))\n",
         '    x = tl.where(inside, x, float("-inf"))\n'
-        '    power = tl.where(inside, tl.exp(x - tl.max(x, axis=0)), 0.0 * tl.full((BLOCK,), float("nan"), tl.float32))\n'
+        '    outside = tl.full((BLOCK,), float("nan"), tl.float32)\n'
+        "    power = tl.where(inside, tl.exp(x - tl.max(x, axis=0)), outside)\n"
         "    power = tl.where(inside, power, 0.0)\n",
     ),
     """

@@ -4,8 +4,9 @@ L0 refuses the way there; with no policy nothing is counted in the candidate's p
 kernel, where the target says so.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import HISTOGRAM, SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 CHEAT = text(
     "import sys",

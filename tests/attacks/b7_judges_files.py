@@ -4,8 +4,9 @@ L0 refuses files; with no policy the working folder of L2 is empty, nothing else
 nothing from it. The twin keeps its tolerance and its reference in names of its own.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 NOTHING = """
 def scale_add(x, y, alpha):

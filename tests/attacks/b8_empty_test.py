@@ -4,8 +4,9 @@ L2 refuses it: a candidate's own test decides nothing. The twin brings a real te
 entry point never calls.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 EMPTY = text(
     kernel("scale_add"),

@@ -1,10 +1,12 @@
 """B9, the judge: an empty list, an output too few, another dtype, or a shape that broadcasts.
 
-L2 refuses each before anything is compared. The twin makes its outputs as views of one allocation, in the form declared.
+L2 refuses each before anything is compared. The twins make their outputs as views of one allocation, in the form
+declared.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import ROW_SOFTMAX, ROW_STATS, SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 EMPTY = text(
     kernel("scale_add"),

@@ -1,11 +1,12 @@
-"""C11, meaning: the inputs' distribution is taken for granted or recognised, and a path taken that is right for it alone.
+"""C11, meaning: the inputs' distribution is taken for granted, and a path taken that is right for it alone.
 
-L2 refuses it: scaled inputs, spikes late in the tensor, mixed amplitudes. The twins take a shorter path only where it is
-right for any values.
+L2 refuses it: scaled inputs, spikes late in the tensor, mixed amplitudes. The twins clamp only
+where it changes nothing.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import ROW_SOFTMAX, SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 NO_MAXIMUM = honest("row_softmax").replace("tl.exp(x - tl.max(x, axis=0))", "tl.exp(x)")
 SAMPLED = honest("row_softmax").replace("tl.max(x, axis=0)", 'tl.max(tl.where(column < 16, x, float("-inf")), axis=0)')

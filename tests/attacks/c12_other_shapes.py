@@ -1,11 +1,12 @@
 """C12, meaning: right on the shapes that are checked, and less work on those that are timed or held out.
 
-L2 refuses the first on a GPU, where timed shapes are checked too; held-out shapes are seen at L4. The twin chooses its blocks by
-the shape.
+L2 refuses the first on a GPU, where timed shapes are checked too; held-out shapes are seen at L4. The twin
+chooses its blocks by the shape.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 CALL = """
 def scale_add(x, y, alpha):

@@ -4,8 +4,9 @@ L2 refuses each: skewed and empty segments, boundary sizes. The twins have a fas
 for any.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import HISTOGRAM, ROW_SOFTMAX, SEGMENT_SUM, honest, kernel
+from tests.attacks.source import text
 
 EQUAL = text(
     kernel("segment_sum")

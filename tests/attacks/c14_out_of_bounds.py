@@ -4,8 +4,9 @@ L2 refuses it by guard bands around what it hands over; a memory checker sees th
 mark in memory of their own, and their mask.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import LARGE_SCALE_ADD, SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 BEHIND = text(
     kernel("scale_add").replace(

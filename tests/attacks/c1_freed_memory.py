@@ -4,8 +4,9 @@ L2 refuses it: the candidate runs where the reference never ran, and memory is p
 memory too, and writes all of it. On a CPU it is luck what freed memory holds: about every second try wins.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 CHEAT = text(
     kernel("scale_add"),

@@ -4,8 +4,9 @@ L1 refuses the first by the compiler's figure, which the interpreter does not kn
 compared, and a memory checker looks. The twins stay under the limit, and write before they read.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import LARGE_SCALE_ADD, MATMUL, kernel
+from tests.attacks.source import text
 
 OVER = text(
     kernel("matmul"),

@@ -3,8 +3,9 @@
 L2 refuses it: the reference has copies of its own, and inputs are hashed before and after. The twin writes to a copy.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 IN_KERNEL = text(
     kernel("scale_add").replace(

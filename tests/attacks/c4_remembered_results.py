@@ -4,8 +4,9 @@ L2 refuses each: contents change while pointer and version stay, and every outpu
 no result: scratch memory by shape.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 REMEMBERING = """
 results = {}

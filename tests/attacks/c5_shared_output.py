@@ -1,11 +1,12 @@
 """C5, meaning: every call returns the same buffer, or an input.
 
-L2 refuses both: two outputs are held and the first is checked again, and no output may overlap an input. The twin writes
-one buffer twice too, within a call.
+L2 refuses both: two outputs are held and the first is checked again, and no output may overlap an input. The twin
+writes one buffer twice too, within a call.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 BUFFER = text(
     kernel("scale_add"),

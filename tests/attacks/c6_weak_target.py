@@ -4,8 +4,9 @@ The target's own check refuses the target, before any candidate: trivial answers
 softmax, judged by a target that passes its check.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import ROW_SOFTMAX, WEAK_SOFTMAX, honest, kernel
+from tests.attacks.source import text
 
 ZEROS = text(
     kernel("row_softmax").replace("power / tl.sum(power, axis=0)", "power * 0.0"),

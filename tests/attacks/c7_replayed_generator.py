@@ -4,8 +4,9 @@ L2 refuses it: seeds are unknown to the candidate and inputs come from another p
 constant out of a seed of its own.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 LAUNCH = """
 def launch(x, y, alpha):

@@ -4,8 +4,9 @@ L2 refuses each: odd sizes, inputs in which what was left out is large, and the 
 do all of the work in the same blocks.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import DECAY_SUM, HISTOGRAM, ROW_SOFTMAX, SCALE_ADD, kernel
+from tests.attacks.source import text
 
 TAIL = text(
     kernel("scale_add"),
@@ -27,13 +28,17 @@ TAIL_TWIN = text(
         return (out,)
     """,
 )
-WINDOWED = kernel("decay_sum").replace(
-    "BLOCK: tl.constexpr", "BLOCK: tl.constexpr, CHUNK: tl.constexpr, BACK: tl.constexpr"
+WINDOWED = (
+    kernel("decay_sum")
+    .replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, CHUNK: tl.constexpr, BACK: tl.constexpr")
+    .replace(
+        "    for step in range(steps):\n",
+        "    begin = tl.program_id(1) * CHUNK\n"
+        "    end = tl.minimum(begin + CHUNK, steps)\n"
+        "    for step in range(tl.maximum(begin - BACK, 0), end):\n",
+    )
+    .replace("mask=inside)\n", "mask=inside & (step >= begin))\n")
 )
-WINDOWED = WINDOWED.replace(
-    "    for step in range(0, steps):\n",
-    "    begin = tl.program_id(1) * CHUNK\n    for step in range(tl.maximum(begin - BACK, 0), tl.minimum(begin + CHUNK, steps)):\n",
-).replace("mask=inside)\n", "mask=inside & (step >= begin))\n")
 CALL = """
 def decay_sum(x, decay):
     rows, steps = x.shape

@@ -4,8 +4,9 @@ L2 refuses it by an error budget against float64 and by whole numbers that must 
 and L2 alone compares such switches before and after. The twins use low precision where it loses nothing.
 """
 
-from tests.attacks.attack import Attack, Naive, text
+from tests.attacks.attack import Attack, Naive
 from tests.attacks.goals import MATMUL, SCALE_ADD, honest
+from tests.attacks.source import text
 
 HALF = (
     honest("matmul")

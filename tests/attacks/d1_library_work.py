@@ -4,8 +4,9 @@ L0 refuses it on the parsed source; with no policy L2 counts what torch is asked
 the answer. The twin has the same names in comments, texts and a kernel of its own called matmul.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import MATMUL, SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 
 def product(expression: str, *before: str) -> str:

@@ -4,8 +4,9 @@ L0 refuses a way round the kernel; with no policy L2 makes the kernel raise, and
 `try` that hides nothing, and a branch between two kernels.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 BROKEN = kernel("scale_add").replace("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK - 1)")
 TRY = text(

@@ -1,11 +1,12 @@
-"""D3, round the task: a kernel that is never launched, or launched on memory nobody reads, stands beside the real answer.
+"""D3, round the task: a kernel never launched, or launched on memory nobody reads, stands beside the real answer.
 
 L0 refuses what torch does in its place; L2 counts launches, and a kernel made to write NaN must spoil the answer. Host
 arithmetic on lists is no library, so that L2 alone may see it. The twin launches a second kernel whose work is used.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 NEVER = text(
     kernel("scale_add"),

@@ -4,8 +4,9 @@ L0 refuses it by its tokens against champion, plays and named libraries. The twi
 pass over blocks of columns.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import ROW_SOFTMAX, honest
+from tests.attacks.source import text
 
 CHAMPION = honest("row_softmax")
 RENAMED = text(

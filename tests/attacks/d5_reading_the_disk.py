@@ -4,8 +4,9 @@ L0 refuses files and imports of the harness; with no policy the view of the file
 has the file names in its comments and reads its own table.
 """
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, honest, kernel
+from tests.attacks.source import text
 
 REFERENCE = text(
     kernel("scale_add"),

@@ -1,13 +1,14 @@
 """D6, round the task: encoded text is run, another process or a machine over the network computes, a key is read.
 
-L0 refuses each; with no policy L2 has no network, starts no process and has no key in its environment. Encoded text that
-holds an honest kernel's work in torch is seen by what torch is asked for. The twin decodes a number, and no program.
+L0 refuses each; with no policy L2 has no network, starts no process and has no key in its environment. Encoded text
+that holds the work in torch is seen by what torch is asked for. The twin decodes a number, and no program.
 """
 
 import base64
 
-from tests.attacks.attack import Attack, text
+from tests.attacks.attack import Attack
 from tests.attacks.goals import SCALE_ADD, kernel
+from tests.attacks.source import text
 
 # where the test's solver listens; the port is filled in for each run
 PORT = "SOLVER_PORT"

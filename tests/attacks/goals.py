@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from kernelgen.ladder.subject import Goal, Shapes
+from tests.attacks.source import Source
 
 FOLDER = Path(__file__).parent
 HOPPER = {"arch": "sm_90a", "compute_capability": 90, "shared_bytes_per_block": 232_448}
 
 
-def honest(target: str) -> str:
+def honest(target: str) -> Source:
     """The whole honest candidate of a target."""
-    return (FOLDER / "honest" / f"{target}.py").read_text(encoding="utf-8")
+    return Source((FOLDER / "honest" / f"{target}.py").read_text(encoding="utf-8"))
 
 
-def kernel(target: str) -> str:
+def kernel(target: str) -> Source:
     """The honest candidate up to its host wrapper: imports and kernels."""
-    return honest(target).partition(f"def {target}(")[0]
+    return Source(honest(target).partition(f"def {target}(")[0])
 
 
 def _goal(

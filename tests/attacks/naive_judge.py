@@ -49,7 +49,7 @@ def judge(task: dict[str, Any]) -> int:
         module.test_correctness()
         correct = True
     else:
-        correct = all([is_correct(task, target, candidate, sets[0]) for _ in range(task["trials"])])
+        correct = all(is_correct(task, target, candidate, sets[0]) for _ in range(task["trials"]))
     milliseconds = time_calls(task, candidate, sets) if correct else None
     verdict = json.dumps({"correct": bool(correct), "milliseconds": milliseconds})
     print(f"{token} {verdict}" if task["believes"] == "token" else verdict, flush=True)
@@ -204,11 +204,10 @@ def begin(task: dict[str, Any]) -> None:
     printed = os.open("printed.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
     piped = os.open("piped.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(nothing, 0)
+    os.dup2(nothing, 0)  # what candidate code reads is not the server's next task
     os.dup2(printed, 1)
     os.dup2(printed, 2)
     os.dup2(piped, PIPE)
-    sys.stdin = open(0, closefd=False)
     sys.argv = ["naive_judge.py", "candidate.py"]
     os.environ.update(task["variables"])
 

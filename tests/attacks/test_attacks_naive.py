@@ -1,4 +1,4 @@
-"""Every cheat of the corpus really wins against a judge as this field writes them, so that refusing it means something."""
+"""Every cheat of the corpus really wins against a judge as this field writes them: refusing it means something."""
 
 from __future__ import annotations
 

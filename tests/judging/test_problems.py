@@ -373,6 +373,28 @@ def test_leaving_the_heavy_part_to_torch_is_for_a_person_to_judge(judge: Judge, 
     assert "left for a kernel is the elementwise arithmetic" in results[-1].reason
 
 
+def test_a_solutions_own_functions_may_bear_torchs_names(judge: Judge, tmp_path: Path) -> None:
+    text = """
+    class ModelNew(nn.Module):
+        def softmax(self, x):
+            out = torch.empty_like(x)
+            softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+            return out
+
+        def forward(self, x):
+            return self.softmax(x)
+    """
+    kernel = (EXAMPLES / "row_softmax_triton.py").read_text(encoding="utf-8").partition("class ModelNew")[0]
+    results = judge(solution(tmp_path, text, kernels=kernel), EXAMPLES / "row_softmax.py", "L0")
+    assert (results[-1].outcome, results[-1].faults) == ("passed", ())
+    source = (EXAMPLES / "scale_add_cuda.py").read_text(encoding="utf-8")
+    renamed = source.replace('functions=["scale_add"]', 'functions=["mul"]').replace(
+        "extension.scale_add(", "extension.mul("
+    )
+    results = judge(write(tmp_path, "solution", renamed), EXAMPLES / "scale_add.py", "L0")
+    assert (results[-1].outcome, results[-1].faults) == ("passed", ())
+
+
 def test_torch_may_do_what_is_not_the_problems_work(judge: Judge, tmp_path: Path) -> None:
     text = """
     class ModelNew(nn.Module):

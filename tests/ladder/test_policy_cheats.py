@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from policy_subjects import ALLOCATE, LAUNCH, TRITON, host, judged, told
+from policy_subjects import ALLOCATE, HOST, LAUNCH, TRITON, host, judged, told
 
 LIBRARY = {
     "called by its name": host("out = torch.matmul(x, w)"),
@@ -249,6 +249,100 @@ OTHERS = {
         "bound again": host("") + "\n\nrun = print\n",
     },
 }
+FURTHER = {
+    "globals via func attr": host("g = kernel.fn.__globals__"),
+    "tensor method through map+lambda": host("out = (lambda m: m(w))(x.matmul)"),
+    "torch via triton.runtime": host("out = triton.runtime.jit.torch.mm(x,w)"),
+    "import inside fn": host("from torch import mm as q\nout = q(x,w)"),
+    "import nested name": host("import torch.linalg as L\nout = L.multi_dot([x,w])"),
+    "class property": host(
+        "out = H().v(x,w)", top="class H:\n    @property\n    def v(self):\n        return torch.mm"
+    ),
+    "decorator returning torch fn": host(
+        "out = go(x,w)", top="def swap(f):\n    return torch.mm\n@swap\ndef go(a,b):\n    pass"
+    ),
+    "setattr class": host("setattr(K,'f',torch.mm)\nout=K.f(x,w)", top="class K:\n    pass"),
+    "index tensor store": host("out[seqlens] = x[seqlens]"),
+    "cumsum": host("offs = seqlens.cumsum(0)"),
+    "x.sum() via getattr default": host("out = getattr(x, 'sum', None)(0)"),
+    "inplace mul": host("out.mul_(2)"),
+    "addmm_": host("out.addmm_(x, w)"),
+    "torch.add out=": host("torch.add(x, x, out=out)"),
+    "numpy bridge": host("a = x.cpu().numpy()"),
+    "triton.testing in try": host("t = triton.testing"),
+    "lambda default module": host("f = lambda t=torch: t.mm(x,w)\nout=f()"),
+    "walrus module in call": host("out = (t := torch).mm(x,w)"),
+    "conditional expr module": host("out = (torch if M else torch).mm(x,w)"),
+    "boolop module": host("out = (None or torch).mm(x,w)"),
+    "star expr": host("t, *_ = torch, 1\nout = t.mm(x,w)"),
+    "for else": host("for t in (torch,):\n    out = t.mm(x,w)"),
+    "with as": host("with torch.inference_mode() as q:\n    out = torch.mm(x,w)"),
+    "del kernels": host(
+        "", launch="    if False:\n        kernel[(M,)](x, w, seqlens, out, sums, M, K, N, eps, BLOCK=BLOCK)\n"
+    ),
+    "env sniff": host("import os\nif os.environ.get('TRITON_INTERPRET'):\n    pass"),
+    "argv": host("import sys\na = sys.argv"),
+    "hash content": host(
+        "key = hash(tuple(x.flatten().tolist()))\nif key in CACHE:\n    return CACHE[key]\nCACHE[key] = (out, sums)",
+        top="CACHE = {}",
+    ),
+    "cache via class attr dict": host("Cache.d[M] = out", top="class Cache:\n    d = {}"),
+    "cache in closure": TRITON
+    + "def make():\n    held = {}\n    def f(x, w, seqlens, eps):\n        held[x.shape] = x\n        return held\n    return f\n\nF = make()\n\ndef run(x, w, seqlens, eps):\n"
+    + ALLOCATE
+    + LAUNCH
+    + "    return F(x,w,seqlens,eps), sums\n",
+    "cached attr on kernel": host("kernel.last = out"),
+    "tensor attr": host("x.cache = out"),
+    "sys in stdlib mod": host("import enum\nenum.sys.exit(0)"),
+    "threading via logging": host("import logging\nlogging.threading.Thread(target=print).start()"),
+    "warnings sys": host("import warnings\nwarnings.sys.modules"),
+    "os via logging": host("import logging\nlogging.os.system('x')"),
+    "contextlib sys": host("import contextlib\ncontextlib.sys.exit()"),
+    "collections sys": host("import collections\ncollections._sys.exit()"),
+    "statistics sys": host("import statistics\nstatistics.random.random()"),
+    "json codecs": host("import json\njson.codecs.open('x')"),
+    "heapq builtins": host("import functools\nfunctools.__builtins__['eval']('1')"),
+    "tl.core os": host("tl.core.os.system('x')"),
+    "math.__loader__": host("import math\nmath.__loader__"),
+    "gpu via torch.cuda.cudart": host("torch.cuda.cudart().cudaProfilerStart()"),
+    "torch.cuda.caching_allocator_alloc": host("p = torch.cuda.caching_allocator_alloc(4)"),
+    "from_dlpack": host("y = torch.from_dlpack(x)"),
+    "triton.runtime.driver patched": host("triton.runtime.driver.active.launcher_cls = None"),
+    "JITFunction.run patch": host("from triton.runtime.jit import JITFunction\nJITFunction.run = None"),
+    "kernel.run replaced": host("kernel.run = None"),
+    "tl patched": host("tl.dot = None"),
+    "unicode bypass getattr": host("out = getattr(torch, '\\x6dm')(x, w)"),
+    "print to file": host("print('x', file=open('y','w'))"),
+    "autotune prune does work": TRITON.replace(
+        "@triton.jit",
+        "@triton.autotune(configs=[triton.Config({'BLOCK':128})], key=['M'], prune_configs_by={'early_config_prune': lambda c, n, **k: torch.mm(n['x_ptr'], n['w_ptr'])})\n@triton.jit",
+        1,
+    )
+    + HOST,
+    "pre_hook does work": TRITON.replace(
+        "@triton.jit",
+        "@triton.autotune(configs=[triton.Config({'BLOCK':128}, pre_hook=lambda n: n['out_ptr'].copy_(n['x_ptr'] @ n['w_ptr']))], key=['M'])\n@triton.jit",
+        1,
+    )
+    + HOST,
+    "heuristic does work": TRITON.replace(
+        "@triton.jit", "@triton.heuristics({'BLOCK': lambda a: torch.topk(a['x_ptr'], 8)})\n@triton.jit", 1
+    )
+    + HOST,
+    "raise inside": host("raise KeyboardInterrupt"),
+    "yield from": host("out = list(g())[0]", top="def g():\n    yield torch.mm"),
+    "super call": host("class T(torch.Tensor): pass\nout = T()"),
+    "nn.Parameter": host("out = torch.nn.Parameter(out)"),
+    "int reduction loops": host("best = [int(x[i].argmax()) for i in range(4)]"),
+    "matmul in sorted key": host("z = sorted([x], key=lambda t: t.matmul(w))"),
+    "str key in dict of methods": host("out = {'a': x.mm}['a'](w)"),
+    "operator.call": host("import operator\nout = operator.call(torch.mm, x, w)"),
+    "operator.mul tensors": host("import operator\nout = operator.mul(x, x)"),
+    "functools.reduce operator.add": host("import functools, operator\nout = functools.reduce(operator.add, [x, x])"),
+    "sum of tensors": host("out = sum([x, x])"),
+    "pow": host("out = pow(x, 2)"),
+}
 CASES = [(check, name) for check, cases in OTHERS.items() for name in cases]
 
 
@@ -271,6 +365,11 @@ def test_a_cheat_is_refused_by_its_check(check: str, name: str) -> None:
     result = judged(OTHERS[check][name])
     assert result.outcome in ("failed", "suspect"), name
     assert check in {fault.check for fault in result.faults}, told(result)
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_a_detour_to_the_same_cheats_is_refused(name: str) -> None:
+    assert judged(FURTHER[name]).outcome in ("failed", "suspect"), name
 
 
 def test_what_is_no_matter_of_doubt_fails() -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from policy_subjects import ALLOCATE, LAUNCH, TRITON, host, judged, told
+from policy_subjects import ALLOCATE, HOST, LAUNCH, TRITON, host, judged, told
 
 WHOLE = {
     "autotuned, with configurations of its own": TRITON.replace(
@@ -203,6 +203,108 @@ HOSTS = {
     "names reused": "k = x.shape[1]\nx_rows = x\nscale = K ** -0.5\nn = N\nn += 1\nn = n * 2 if n % 2 else n",
     "offsets of constants": "steps = torch.arange(0, 8, device=x.device, dtype=torch.int32)",
 }
+FURTHER = {
+    "stream for launch": host("s = torch.cuda.current_stream(x.device).cuda_stream"),
+    "device_of": host("with torch.cuda.device_of(x):\n    pass"),
+    "contig choice": host(
+        "x = x if x.is_contiguous() else x.contiguous()\nw = w.contiguous() if w.stride(-1) != 1 else w"
+    ),
+    "cpu list": host(
+        "lens = seqlens.cpu().tolist()\nlongest = max(lens)\ntotal = sum(lens)\norder = sorted(range(len(lens)), key=lambda i: -lens[i])"
+    ),
+    "cfg get": host(
+        "warps = {64: 4}.get(BLOCK, 8)\ncfg = CONFIGS[min(CONFIGS, key=lambda m: abs(m - M))]",
+        top="CONFIGS = {1: dict(BLOCK=64), 64: dict(BLOCK=128)}",
+    ),
+    "math": host("scale = 1.0 / math.sqrt(K)\nlg = math.log2(M + 1)", top="import math"),
+    "namedtuple": host(
+        "o = Out(out, sums)",
+        top="from typing import NamedTuple\nclass Out(NamedTuple):\n    out: torch.Tensor\n    sums: torch.Tensor",
+    ),
+    "logging": host("log.debug('x %s', M)", top="import logging\nlog = logging.getLogger(__name__)"),
+    "slice result": host("", result="out[:M], sums[:M]"),
+    "view result": host("", result="out.view(M, N), sums.reshape(-1)"),
+    "lambda META": host("grid = lambda META: (triton.cdiv(M, META['BLOCK']) * triton.cdiv(N, 128),)"),
+    "zeros int": host(
+        "lock = torch.zeros(1024, dtype=torch.int32, device='cuda')\ncu = torch.zeros(M + 1, dtype=torch.int32, device=x.device)"
+    ),
+    "helper alloc": host(
+        "a, b = make(M, N, x.device, x.dtype)",
+        top="def make(m, n, device, dtype):\n    return torch.empty((m, n), device=device, dtype=dtype), torch.empty(m, device=device)",
+    ),
+    "enumerate zip": host("for i, (a, b) in enumerate(zip(x.shape, w.shape)):\n    assert a > 0 and b > 0"),
+    "None default args": host(
+        "o = f(x, None)", top="def f(a, b=None):\n    if b is None:\n        b = torch.empty_like(a)\n    return b"
+    ),
+    "size compare tensor": host(
+        "if x.shape[0] == seqlens.shape[0] and x.dtype == w.dtype and x.device == w.device:\n    pass"
+    ),
+    "stride tuple": host("s = (*x.stride(), *w.stride())\nsx0, sx1 = x.stride()"),
+    "numel math": host("n = x.numel() // K\nn = n * x.element_size() + 3\nblocks = -(-n // 128)"),
+    "prev pow2": host("p = 1 << (N - 1).bit_length()\nq = N & -N"),
+    "string dtype": host(
+        "name = str(x.dtype).split('.')[-1]\nparts = name.split('_')\nparts.sort()\nidx = parts.index(name)\nc = parts.count('a')"
+    ),
+    "dict update": host("kw = {}\nkw.update(num_warps=4)\nkw['num_stages'] = 3"),
+    "constexpr global": host("", top="LOG2E: tl.constexpr = tl.constexpr(1.44)\nMAX = tl.constexpr(4)"),
+    "prune configs": TRITON.replace(
+        "@triton.jit",
+        "def prune(configs, named_args, **kwargs):\n    k = named_args['K']\n    return [c for c in configs if c.kwargs['BLOCK'] <= k] or configs\n\n\n@triton.autotune(configs=[triton.Config({'BLOCK': 128})], key=['K'], prune_configs_by={'early_config_prune': prune})\n@triton.jit",
+        1,
+    )
+    + HOST.replace(", BLOCK=BLOCK", ""),
+    "pre hook zero": TRITON.replace(
+        "@triton.jit",
+        "def zero(nargs):\n    nargs['sums_ptr'].zero_()\n\n\n@triton.autotune(configs=[triton.Config({'BLOCK': 128}, pre_hook=zero)], key=['K'])\n@triton.jit",
+        1,
+    )
+    + HOST.replace(", BLOCK=BLOCK", ""),
+    "pre hook desc": TRITON.replace(
+        "@triton.jit",
+        "def hook(nargs):\n    if not isinstance(nargs['x_ptr'], int):\n        nargs['x_ptr'].block_shape = [nargs['BLOCK'], 64]\n\n\n@triton.autotune(configs=[triton.Config({'BLOCK': 128}, pre_hook=hook)], key=['K'])\n@triton.jit",
+        1,
+    )
+    + HOST.replace(", BLOCK=BLOCK", ""),
+    "device props via driver": host(
+        "d = triton.runtime.driver.active.get_current_device()\np = triton.runtime.driver.active.utils.get_device_properties(d)\nsm = p['multiprocessor_count']"
+    ),
+    "warmup regs": host(
+        "k = kernel.warmup(x, w, seqlens, out, sums, M, K, N, eps, BLOCK=BLOCK, grid=(1,))\nk._init_handles()\nn = k.n_regs"
+    ),
+    "fn skip autotune": TRITON.replace(
+        "@triton.jit", "@triton.autotune(configs=[triton.Config({'BLOCK': 128})], key=['K'])\n@triton.jit", 1
+    )
+    + HOST.replace("kernel[(M,)]", "kernel.fn[(M,)]"),
+    "split chunk": host("gate, up = x.chunk(2, dim=-1)\na, b = x.split([K // 2, K - K // 2], dim=1)"),
+    "flatten": host("f = x.flatten()\ng = x[..., 0]\nh = x[None, :, :]\ni = x.unsqueeze(0)[:, :M]"),
+    "while": host("n = 1\nwhile n < N:\n    n *= 2"),
+    "assert isinstance": host("assert isinstance(x, torch.Tensor) and isinstance(eps, (int, float))"),
+    "class with config": host(
+        "c = Cfg(M)\nblock = c.block()",
+        top="class Cfg:\n    def __init__(self, m):\n        self.m = m\n        self.table = {}\n    def block(self):\n        return 64 if self.m < 64 else 128",
+    ),
+    "fp8 alloc view": host(
+        "q = torch.empty((M, K), dtype=torch.float8_e4m3fn, device=x.device)\nq8 = q.view(torch.uint8)"
+    ),
+    "dtype map": host("t = MAP[x.dtype]", top="MAP = {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}"),
+    "to same dtype": host(
+        "b = seqlens.to(device=x.device, dtype=torch.int32, non_blocking=True)\nf = sums.float()\nx2 = x.to(torch.bfloat16)"
+    ),
+    "raise from except key": host("try:\n    cfg = T[M]\nexcept KeyError:\n    cfg = T[0]", top="T = {0: 128}"),
+    "contextvar none": host("from contextlib import nullcontext\nwith nullcontext():\n    pass"),
+    "TYPE_CHECKING": host(
+        "", top="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from collections.abc import Callable"
+    ),
+    "enum": host("m = Mode.FAST.value", top="import enum\nclass Mode(enum.Enum):\n    FAST = 1"),
+    "compute capability const": host(
+        "", top="HAS_TMA = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9\nDEVICE = 'cuda'"
+    ),
+    "nonlocal counter": host("n = 0\ndef bump(k):\n    nonlocal n\n    n += k\n    return n\nbump(3)"),
+    "list of tensors in call": host(
+        "bufs = [torch.empty(M, device=x.device) for _ in range(3)]\nbufs[0].zero_()\na, *rest = bufs"
+    ),
+    "inline ints": host("seq = [int(v) for v in seqlens.tolist()]\nbig = [s for s in seq if s > 64]\nseq.append(1)"),
+}
 TILELANG = """\
 import functools
 
@@ -262,6 +364,12 @@ def test_what_honest_host_functions_do_passes(name: str) -> None:
     assert result.outcome == "passed", told(result)
 
 
+@pytest.mark.parametrize("name", FURTHER)
+def test_the_ways_of_other_peoples_wrappers_pass(name: str) -> None:
+    result = judged(FURTHER[name])
+    assert result.outcome == "passed", told(result)
+
+
 @pytest.mark.parametrize("name", TILELANGS)
 def test_an_honest_tilelang_candidate_passes(name: str) -> None:
     result = judged(TILELANGS[name])
@@ -269,4 +377,4 @@ def test_an_honest_tilelang_candidate_passes(name: str) -> None:
 
 
 def test_there_are_enough_honest_twins_to_say_so() -> None:
-    assert len(WHOLE) + len(HOSTS) + len(TILELANGS) >= 40
+    assert len(WHOLE) + len(HOSTS) + len(FURTHER) + len(TILELANGS) >= 80

@@ -48,7 +48,12 @@ def _outlives(view: View, target: ast.AST, scope: Scope) -> bool:
     home = view.meanings.home(target.id, scope)
     if home is None:
         return False
-    return home.parent is None or any(_is_mutable_default(b, home) for b in home.bindings.get(target.id, []))
+    if home.parent is None or any(_is_mutable_default(b, home) for b in home.bindings.get(target.id, [])):
+        return True
+    # a function around this one that hands a function out
+    around = home.function()
+    handed_out = around is not None and any(value.startswith(DEF) for value in view.meanings.returned(around))
+    return handed_out and around is not scope.function()
 
 
 def _is_mutable_default(binding: Binding, home: Scope) -> bool:
@@ -74,6 +79,8 @@ def _store(view: View, target: ast.AST, node: ast.AST, scope: Scope, lasting: fr
             _outlives(view, target.value, scope) or _is_lasting(view, target.value, scope, lasting)
         ):
             yield from _kept(value, node, isinstance(node, ast.AugAssign))
+    elif isinstance(target, ast.Attribute) and TENSOR in view.of(target.value, scope):
+        yield at(node, CACHE, "something is kept on a tensor", in_doubt=True)
     elif isinstance(target, ast.Attribute) and _is_lasting(view, target, scope, lasting):
         yield from _kept(value, node, isinstance(node, ast.AugAssign))
 

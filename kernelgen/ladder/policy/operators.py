@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernelgen.ladder.policy.findings import Finding
-from kernelgen.ladder.policy.kinds import CONTAINER, HOST, TENSOR, Values
+from kernelgen.ladder.policy.kinds import CONTAINER, HOST, TENSOR, Values, paths
 from kernelgen.ladder.policy.scopes import Scope
 from kernelgen.ladder.policy.view import View, at
 
 LIBRARY = "policy.library_work"
+NO_OPERATORS = frozenset({"operator.is_", "operator.is_not", "operator.length_hint", "operator.itemgetter"})
 FOLDS = frozenset({"builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.pow", "builtins.sorted"})
 
 
@@ -79,11 +80,19 @@ def _assign(view: View, node: ast.Assign, scope: Scope) -> Iterator[Finding]:
 
 
 def _fold(view: View, node: ast.Call, scope: Scope) -> Iterator[Finding]:
-    if any(path in FOLDS for path in view.paths(node.func, scope)):
-        given = [view.of(argument, scope) for argument in node.args]
-        if any(TENSOR in values and HOST not in values for values in given):
-            name = view.paths(node.func, scope)[0].removeprefix("builtins.")
-            yield at(node, LIBRARY, f"{name} has torch compute with tensors", in_doubt=True)
+    """Operators by their functions: `operator.add(x, y)`, `map(operator.add, …)`, `sum([x, y])`."""
+    called = view.paths(node.func, scope)
+    given = [view.of(argument, scope) for argument in node.args]
+    if not any(TENSOR in values and HOST not in values for values in given):
+        return
+    named = [path for path in called if path.startswith("operator.") and path not in NO_OPERATORS]
+    if named:
+        yield at(node, LIBRARY, f"{named[0]} has torch compute with tensors")
+    elif any(path.startswith("operator.") for values in given for path in paths(values)):
+        yield at(node, LIBRARY, "an operator's function may have torch compute with tensors", in_doubt=True)
+    elif any(path in FOLDS for path in called):
+        name = called[0].removeprefix("builtins.")
+        yield at(node, LIBRARY, f"{name} has torch compute with tensors", in_doubt=True)
 
 
 _TESTS: dict[type[ast.AST], Callable[[View, Any, Scope], Iterator[Finding]]] = {

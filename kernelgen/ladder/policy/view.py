@@ -41,7 +41,9 @@ class View:
         """Further dotted names that may not."""
         self.floats = floats
         """Input tensors of the entry point that hold floating-point values."""
-        self._aside = set() if "__name__" in module.root.bindings else set(_under_main(module.tree))
+        self._aside = set(_never_run(module))
+        if "__name__" not in module.root.bindings:
+            self._aside |= set(_under_main(module.tree))
         self.reached = self._reach()
         """Top-level functions and classes that can run."""
         self.places = [place for place in module.places if self._runs(*place)]
@@ -154,6 +156,14 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield node.attr
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
         yield node.value
+
+
+def _never_run(module: Module) -> Iterator[ast.AST]:
+    """Every node of what stands under `if False:`, or beside `if True:`."""
+    for node, _ in module.places:
+        if isinstance(node, ast.If | ast.While) and isinstance(node.test, ast.Constant):
+            for inner in node.orelse if node.test.value else node.body:
+                yield from ast.walk(inner)
 
 
 def _under_main(tree: ast.Module) -> Iterator[ast.AST]:

@@ -1,4 +1,4 @@
-"""out = a @ b transposed, e4m3 in and fp32 out: the declared instruction is the fp8 one, and upcasting passes values."""
+"""out = a @ b transposed, e4m3 in and fp32 out: the declared instruction is fp8's, and upcasting gives it away."""
 
 from kernelgen.targets.compare import element_distance, structure
 

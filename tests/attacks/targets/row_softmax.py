@@ -1,4 +1,4 @@
-"""out = softmax(x) along the last axis of x [R, C] fp32: its right answers are small, and plain inputs need no maximum."""
+"""out = softmax(x) along the last axis of x [R, C] fp32: its answers are small, and plain inputs need no maximum."""
 
 from kernelgen.targets.compare import element_distance, structure
 

@@ -7,6 +7,7 @@ problem itself proves little. Imports torch only when called.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ LOADED_BY_TORCH = (
     "its CUDA source is built by torch's loader when the solution is imported, which needs nvcc, torch's CUDA headers "
     "and a GPU: not run in the contained process"
 )
+
+
+OWN_LINE = re.compile(r" \(line -?\d+\)")
+"""The place in the judge's own lines, which is no news to a reader."""
 
 
 @dataclass
@@ -93,7 +98,8 @@ def l2(judged: JudgedSolution, terms: Terms, usual: Usual) -> Result:
             f"no end within {terms.policy.level_timeout_s:g} s through the interpreter, at the problem's own shapes"
         )
         return replace(result, outcome="inconclusive", reason=f"{reason}: judge it where there is a GPU", faults=())
-    result = replace(result, faults=tuple(_named(fault) for fault in result.faults))
+    faults = tuple(_named(fault) for fault in result.faults)
+    result = replace(result, faults=faults, reason=faults[0].reason if faults else result.reason)
     if result.outcome == "passed" and judged.loaded.doubts:
         weak = tuple(Fault("correctness.weak_problem", doubt) for doubt in judged.loaded.doubts)
         reason = f"the problem proves little: {weak[0].reason}"
@@ -174,5 +180,5 @@ def _too_large(loaded: Loaded) -> str | None:
 def _named(fault: Fault) -> Fault:
     """A fault that the judge's own lines raised, by what it means."""
     if fault.check == "correctness.raised" and "LibraryWork" in fault.reason:
-        return replace(fault, check="correctness.library_work")
+        return replace(fault, check="correctness.library_work", reason=OWN_LINE.sub("", fault.reason), line=None)
     return fault

@@ -71,6 +71,8 @@ def uses(view: View, skipped: set[ast.AST], unlisted: frozenset[str]) -> Iterato
                 yield Use(family, f"{name}, called as .{node.attr}", node.lineno)
         elif isinstance(node, ast.Call):
             yield from _made_and_called(view, node, scope)
+        elif isinstance(node, ast.ClassDef):
+            yield from _inherited(view, node, scope)
 
 
 def _named(view: View, node: ast.Attribute | ast.Name, scope: Scope, unlisted: frozenset[str]) -> Iterator[Use]:
@@ -164,6 +166,14 @@ def _made_and_called(view: View, node: ast.Call, scope: Scope) -> Iterator[Use]:
     if isinstance(node.func, ast.Call):
         for family, path in _module(view, node.func, scope):
             yield Use(family, path, node.lineno)
+
+
+def _inherited(view: View, node: ast.ClassDef, scope: Scope) -> Iterator[Use]:
+    """`class ModelNew(nn.Softmax)`, whose forward is torch's."""
+    for path in (path for base in node.bases for path in view.paths(base, scope)):
+        family = family_of_module(path.rpartition(".")[2]) if path.startswith("torch.nn.") else None
+        if family is not None:
+            yield Use(family, f"{path}, inherited from", node.lineno)
 
 
 def _is_own_buffer(view: View, operand: ast.AST | None, scope: Scope) -> bool:

@@ -14,6 +14,8 @@ from kernelgen.ladder.subject import Goal, Subject
 
 Level = Literal["target", "header", "L0", "L1", "L2", "L3", "L4"]
 CLOSED_LOOP = ("L3", "L4")
+PORT = "SOLVER_PORT"
+"""In a cheat, the port of `solver.Solver`, which is known when it runs."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Attack:
     def closed_loop(self) -> bool:
         """Whether only the benchmark or the promotion can refuse it."""
         return self.level in CLOSED_LOOP
+
+    def asking(self, port: int) -> str:
+        """The cheat, its solver listening on this port."""
+        return str.replace(self.cheat, PORT, str(port))
 
     def subject(self, source: str) -> Subject:
         """Its cheat or its twin as the ladder takes it."""

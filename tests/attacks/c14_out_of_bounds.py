@@ -5,7 +5,7 @@ mark in memory of their own, and their mask.
 """
 
 from tests.attacks.attack import Attack
-from tests.attacks.goals import LARGE_SCALE_ADD, SCALE_ADD, honest, kernel
+from tests.attacks.goals import SCALE_ADD, honest, kernel
 from tests.attacks.source import text
 
 BEHIND = text(
@@ -54,7 +54,7 @@ ATTACKS = (
         "on the device",
         "L2",
         GUARD,
-        LARGE_SCALE_ADD,
+        SCALE_ADD,
         text(NATIVE.replace("MARK", "if (place == 0) const_cast<float *>(x)[n] = 1.0f;")),
         text(NATIVE.replace("MARK", "if (place == 0 && n > 0) out[0] = alpha * x[0] + y[0];")),
         gpu=True,

@@ -6,12 +6,10 @@ that holds the work in torch is seen by what torch is asked for. The twin decode
 
 import base64
 
-from tests.attacks.attack import Attack
+from tests.attacks.attack import PORT, Attack
 from tests.attacks.goals import SCALE_ADD, kernel
 from tests.attacks.source import text
 
-# where the test's solver listens; the port is filled in for each run
-PORT = "SOLVER_PORT"
 HIDDEN = base64.b64encode(b"def solve(x, y, alpha):\n    return alpha * x + y\n").decode()
 
 ENCODED = text(

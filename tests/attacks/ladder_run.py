@@ -59,11 +59,9 @@ class Ladder:
             return compile_loaded(subject, LOADED.findall(subject.source), server_for=self.server, timeout_s=TIMEOUT_S)
         return compile_candidate(subject, server_for=self.server, timeout_s=TIMEOUT_S)
 
-    def correctness(self, subject: Subject) -> Result:
+    def correctness(self, subject: Subject, device: str = "cpu") -> Result:
         """What L2 alone says: no policy was asked, and nothing compiled."""
-        return check_correctness(
-            subject, server=self.server("interpreter"), device="cpu", seed=None, timeout_s=TIMEOUT_S
-        )
+        return check_correctness(subject, server_for=self.server, device=device, seed=None, timeout_s=TIMEOUT_S)
 
 
 def refused(result: Result) -> bool:

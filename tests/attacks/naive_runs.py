@@ -85,7 +85,7 @@ class NaiveJudge:
         self._count += 1
         folder = self._folder / f"naive{self._count}"
         folder.mkdir()
-        (folder / "candidate.py").write_text(source, encoding="utf-8")
+        (folder / f"candidate.{'cu' if attack.language == 'cuda' else 'py'}").write_text(source, encoding="utf-8")
         (folder / "tolerance.json").write_text(json.dumps(LIMIT), encoding="utf-8")
         target = Path(attack.goal.folder or "", attack.goal.module)
         for name in ("reference.py", "inputs.py"):
@@ -106,6 +106,8 @@ class NaiveJudge:
             "dims": shapes[naive.shape or next(iter(goal.tune))],
             "entry_point": attack.entry_point or goal.name,
             "folder": str(folder),
+            "language": attack.language,
+            "outputs": goal.outputs,
             "device": "cuda" if attack.gpu else "cpu",
             "token": secrets.token_hex(8),
             "variables": variables,

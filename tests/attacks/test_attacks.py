@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelgen.candidates import read_header
+from kernelgen.ladder.subject import Goal
 from tests.attacks import goals
 from tests.attacks.attack import Attack
 from tests.attacks.corpus import attacks, files, kinds
-from tests.attacks.d7_false_header import CHEATS, FalseHeader
+from tests.attacks.d7_false_header import CHEATS, TWIN, FalseHeader
 from tests.attacks.ladder_run import Ladder
 from tests.attacks.verdicts import has_passed, header_checks, is_as_expected, see, target_refusals, why_not_yet
 
@@ -38,6 +40,13 @@ def test_the_ladder_lets_the_honest_twin_pass(attack: Attack, ladder: Ladder) ->
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
+def test_a_reader_of_headers_believes_the_lie(cheat: FalseHeader) -> None:
+    said, true = read_header(cheat.cheat), read_header(TWIN)
+    assert said.keys() == true.keys()
+    assert cheat.check == "header.model_part" or said[cheat.key] != true[cheat.key]
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
 def test_a_header_that_lies_is_refused(cheat: FalseHeader) -> None:
     assert cheat.check in header_checks(cheat)
 
@@ -47,7 +56,7 @@ def test_a_true_header_is_not() -> None:
 
 
 @pytest.mark.parametrize("goal", SOUND, ids=lambda goal: goal.name)
-def test_the_corpus_own_targets_are_worth_passing(goal: goals.Goal) -> None:
+def test_the_corpus_own_targets_are_worth_passing(goal: Goal) -> None:
     assert target_refusals(goal) == ()
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelgen.candidates import read_header
 from tests.attacks.attack import Attack
 from tests.attacks.corpus import attacks
-from tests.attacks.d6_reaching_out import PORT
-from tests.attacks.d7_false_header import CHEATS, TWIN, FalseHeader
 from tests.attacks.naive_runs import Believed, NaiveJudge
 from tests.attacks.solver import Solver
 
@@ -25,18 +22,11 @@ CASES = [pytest.param(attack, id=attack.name, marks=[pytest.mark.gpu] if attack.
 def test_the_naive_judge_accepts_the_cheat(attack: Attack, naive_judge: NaiveJudge, solver: Solver) -> None:
     if attack.gpu and not HAS_GPU:
         pytest.skip("needs a GPU")
-    source = attack.cheat.replace(PORT, str(solver.port))
+    source = attack.asking(solver.port)
     believed = _tried(naive_judge, attack, source)
     assert believed.accepted, believed.output
     if attack.faster:
         assert _is_measured_faster(naive_judge, attack, source)
-
-
-@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
-def test_a_reader_of_headers_believes_the_lie(cheat: FalseHeader) -> None:
-    said, true = read_header(cheat.cheat), read_header(TWIN)
-    assert said.keys() == true.keys()
-    assert cheat.check == "header.model_part" or said[cheat.key] != true[cheat.key]
 
 
 def _tried(judge: NaiveJudge, attack: Attack, source: str) -> Believed:

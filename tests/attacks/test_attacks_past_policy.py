@@ -6,7 +6,6 @@ import pytest
 
 from tests.attacks.attack import Attack
 from tests.attacks.corpus import attacks
-from tests.attacks.d6_reaching_out import PORT
 from tests.attacks.ladder_run import Ladder, checks_of, refused
 from tests.attacks.solver import Solver
 
@@ -17,7 +16,7 @@ HARMLESS = [attack for attack in attacks() if attack.wins_nothing]
 @pytest.mark.parametrize("attack", PAST, ids=lambda attack: attack.name)
 def test_level_2_alone_refuses_the_cheat(attack: Attack, ladder: Ladder, solver: Solver) -> None:
     before = solver.asked
-    result = ladder.correctness(attack.subject(attack.cheat.replace(PORT, str(solver.port))))
+    result = ladder.correctness(attack.subject(attack.asking(solver.port)))
     assert refused(result), result.reason
     assert attack.past_policy is not None
     assert any(check.startswith(attack.past_policy) for check in checks_of(result)), checks_of(result)
@@ -34,5 +33,5 @@ def test_what_wins_nothing_earns_what_its_honest_part_earns(attack: Attack, ladd
 
 def test_a_candidate_that_reaches_out_is_named(ladder: Ladder, solver: Solver) -> None:
     attack = next(attack for attack in PAST if attack.name == "D6-network")
-    result = ladder.correctness(attack.subject(attack.cheat.replace(PORT, str(solver.port))))
+    result = ladder.correctness(attack.subject(attack.asking(solver.port)))
     assert "process.reached_out" in checks_of(result)

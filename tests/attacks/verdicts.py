@@ -10,14 +10,13 @@ from kernelgen.ladder.subject import Goal
 from kernelgen.targets.check import check
 from kernelgen.targets.findings import Task
 from tests.attacks.attack import Attack
-from tests.attacks.d6_reaching_out import PORT
 from tests.attacks.d7_false_header import TWIN, FalseHeader, facts
 from tests.attacks.ladder_run import Ladder, checks_of, refused
 
 LATER = "L3: comes with the benchmark"
 NEEDS_GPU = "needs a GPU"
 # where nobody listens
-NO_PORT = "9"
+NO_PORT = 9
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,8 @@ def see(ladder: Ladder, attack: Attack, source: str) -> Seen:
     if attack.level == "target" and source == attack.cheat:
         refusals = target_refusals(attack.goal)
         return Seen("target", refusals, "; ".join(refusals)) if refusals else Seen()
-    results = ladder.judge(attack.subject(source.replace(PORT, NO_PORT)), attack.known)
+    source = attack.asking(NO_PORT) if source == attack.cheat else source
+    results = ladder.judge(attack.subject(source), attack.known)
     last = results[-1]
     if not refused(last):
         return Seen("", (), last.reason, results)

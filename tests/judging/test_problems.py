@@ -19,6 +19,8 @@ from kernelgen.door import compose  # noqa: E402
 from kernelgen.errors import BadInput  # noqa: E402
 from kernelgen.judging import problems  # noqa: E402
 from kernelgen.judging.levels import Servers, Terms, climb  # noqa: E402
+from kernelgen.ladder import cuda  # noqa: E402
+from kernelgen.ladder.loader import kernels_alone  # noqa: E402
 from kernelgen.ladder.results import Result  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
@@ -108,8 +110,6 @@ def test_cuda_source_in_a_loader_is_read_and_its_kernels_compiled_and_nothing_mo
         ("L2", "inconclusive"),
     ]
     assert "built by torch's loader" in results[1].reason
-    from kernelgen.ladder import cuda
-
     if cuda.find_nvcc() is not None:
         assert "1 of 1 kernels compile for sm_90a" in results[1].reason
 
@@ -279,6 +279,15 @@ CHEATS = {
         """,
         "policy.library_work",
     ),
+    "a module of torch inherited from": (
+        SOFTMAX,
+        """
+        class ModelNew(nn.Softmax):
+            def forward(self, x):
+                return copied(super().forward(x))
+        """,
+        "policy.library_work",
+    ),
     "the reference file read": (
         SOFTMAX,
         """
@@ -388,9 +397,8 @@ def test_a_solutions_own_functions_may_bear_torchs_names(judge: Judge, tmp_path:
     results = judge(solution(tmp_path, text, kernels=kernel), EXAMPLES / "row_softmax.py", "L0")
     assert (results[-1].outcome, results[-1].faults) == ("passed", ())
     source = (EXAMPLES / "scale_add_cuda.py").read_text(encoding="utf-8")
-    renamed = source.replace('functions=["scale_add"]', 'functions=["mul"]').replace(
-        "extension.scale_add(", "extension.mul("
-    )
+    renamed = source.replace('functions=["scale_add"]', 'functions=["mul"]')
+    renamed = renamed.replace("extension.scale_add(", "extension.mul(")
     results = judge(write(tmp_path, "solution", renamed), EXAMPLES / "scale_add.py", "L0")
     assert (results[-1].outcome, results[-1].faults) == ("passed", ())
 
@@ -422,6 +430,7 @@ def test_work_that_names_do_not_show_is_counted_when_it_runs(terms: Terms, tmp_p
     assert (result.level, result.outcome) == ("L2", "failed")
     assert {fault.check for fault in result.faults} == {"correctness.library_work"}
     assert "torch did the matrix product" in result.reason
+    assert "line" not in result.reason
 
 
 WRONG = {
@@ -575,3 +584,43 @@ def test_the_door_finds_problems_without_loading_torch() -> None:
     code = "import sys, kernelgen.judging.problems\nassert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_call_without_an_end_on_a_cpu_is_not_known_to_be_wrong(terms: Terms, tmp_path: Path) -> None:
+    text = """
+    class ModelNew(nn.Module):
+        def forward(self, x):
+            while x.shape[0] and not x.is_meta:
+                relu(x)
+            return relu(x)
+    """
+    hardware = compose.compose([], ()).config.hardware
+    reference = problem(tmp_path, RELU, "[torch.rand(8, 100)]")
+    judged = problems.solution(solution(tmp_path, text, kernels=RELU_KERNEL), reference, hardware)
+    soon = replace(terms, policy=terms.policy.model_copy(update={"level_timeout_s": 3.0}))
+    result = climb(judged, "L2", soon)[-1]
+    assert (result.level, result.outcome, result.faults) == ("L2", "inconclusive", ())
+    assert "no end within 3 s through the interpreter" in result.reason
+
+
+def test_kernels_are_cut_out_of_a_hosts_code_each_on_its_own_lines() -> None:
+    text = (EXAMPLES / "scale_add_cuda.py").read_text(encoding="utf-8").split('"""')[3]
+    wrapped = text.replace("__global__", "namespace {\n#define ONE 1\n__global__").replace(
+        "torch::Tensor", "}\ntorch::Tensor", 1
+    )
+    alone = kernels_alone(wrapped)
+    assert "scale_add_kernel(const float* x" in alone
+    assert "torch" not in alone.lower()
+    assert "<<<" not in alone
+    assert alone.split("scale_add_kernel")[0].count("\n") == wrapped.split("scale_add_kernel")[0].count("\n")
+    assert kernels_alone("torch::Tensor f(torch::Tensor x) { return x; }") == ""
+
+
+@pytest.mark.skipif(cuda.find_nvcc() is None, reason="no nvcc on this machine")
+def test_a_loaders_kernel_that_no_card_has_room_for_fails(judge: Judge, tmp_path: Path) -> None:
+    source = (EXAMPLES / "scale_add_cuda.py").read_text(encoding="utf-8")
+    large = source.replace("if (at < size)", "__shared__ float held[1 << 16]; held[at % 7] = x[at]; if (at < size)")
+    results = judge(
+        write(tmp_path, "solution", large.replace("y[at];", "y[at] + held[at % 5];")), EXAMPLES / "scale_add.py"
+    )
+    assert (results[-1].level, results[-1].outcome, checks(results)) == ("L1", "failed", {"compile.shared_memory"})

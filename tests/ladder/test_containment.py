@@ -44,6 +44,8 @@ OFFERS = {
     "without the view and pids": (VIEW, PID, PID_LIMIT, NOTES),
     "namespaces alone": (LANDLOCK, LANDLOCK_TCP, LANDLOCK_SCOPE, SECCOMP, NOTES),
 }
+# each offer, and what a GPU's driver is let do besides, where a machine offers all and where it has no namespaces
+SERVERS = [*(("plain", offer) for offer in OFFERS), ("gpu", "all"), ("gpu", "without namespaces")]
 REACHED = "reached"
 
 
@@ -64,7 +66,12 @@ ATTACKS = {
         "import socket; socket.create_connection(('127.0.0.1', port), 2); value = 'reached'", "open a network socket"
     ),
     "connects to a unix socket": Attack(
-        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(unix); value = 'reached'", "open a unix socket"
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(unix); value = 'reached'"
+    ),
+    "sends to a unix socket": Attack(
+        "import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+        "s.sendto(b'x', unix + '.datagrams'); value = 'reached'",
+        "open a unix socket",
     ),
     "sends to a unix socket from a socket pair": Attack(
         "import socket; a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
@@ -221,14 +228,17 @@ def held() -> dict[str, str]:
     return containment.holds()
 
 
-@pytest.fixture(scope="module", params=OFFERS)
+@pytest.fixture(scope="module", params=SERVERS, ids=" with ".join)
 def offer(request: pytest.FixtureRequest, held: dict[str, str]) -> Iterator[Server]:
     """A contained server, on a machine that offers less and less."""
-    without = OFFERS[request.param]
+    kind, offered = request.param
+    without = OFFERS[offered]
     missing = mechanisms.broken(held | dict.fromkeys(without, "done without"))
     if missing:
         pytest.skip("; ".join(missing))
-    with Server("plain", variables={"PYTHONPATH": str(HERE)}, without=without) as server:
+    if kind == "gpu":
+        pytest.importorskip("triton")
+    with Server(kind, variables={"PYTHONPATH": str(HERE)}, without=without) as server:
         yield server
 
 

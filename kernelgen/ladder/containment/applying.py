@@ -83,6 +83,7 @@ def contain_child(record: Record, paths: Paths, *, folder: str, allowed: Limits)
         own_view=holds(record, VIEW),
         own_pid=None if holds(record, PID) else os.getpid(),
         noted=holds(record, NOTES),
+        unix_sockets=paths.gpu,
     )
     return seccomp.restrict(wanted)
 
@@ -98,6 +99,8 @@ def rules(record: Record, paths: Paths, *, folder: str, allowed: Limits) -> list
         granted += [(view.PROC, landlock.READ), (view.SHARED_MEMORY, landlock.OWN)]
     else:
         granted += [(f"{view.PROC}/{name}", landlock.READ) for name in ("self", *PROC_FACTS)]
+    if paths.gpu:
+        granted += [(f"{view.PROC}/self/task", landlock.WRITABLE)]  # CUDA names its threads
     if allowed.exec_allowed:
         granted += [(place, landlock.READ | landlock.EXECUTE) for place in paths.executable]
     return granted

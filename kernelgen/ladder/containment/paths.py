@@ -51,6 +51,8 @@ class Paths:
     """Programs, and folders of programs, that compiling starts."""
     devices: tuple[str, ...]
     """Device files to read, write and steer."""
+    gpu: bool = False
+    """Whether a GPU's driver is to start."""
 
 
 def found(*, gpu: bool, hidden: Iterable[str] = ()) -> Paths:
@@ -76,6 +78,7 @@ def found(*, gpu: bool, hidden: Iterable[str] = ()) -> Paths:
         hidden=tuple(sorted(place for place in cut if any(_is_inside(place, root) for root in readable))),
         executable=_programs(toolkits),
         devices=tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) if not os.path.isdir(path)),
+        gpu=gpu,
     )
 
 

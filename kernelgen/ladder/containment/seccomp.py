@@ -19,6 +19,8 @@ from kernelgen.ladder.containment.numbers import NUMBERS
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 X32_BIT = 0x40000000
 
+# what CUDA does with an abstract unix socket of its own when it starts
+LISTENING = ("bind", "listen", "accept", "accept4")
 NOTED = ("socket", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "bpf")
 METADATA = (
     "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
@@ -39,6 +41,7 @@ _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 
 _AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 1, 5, 0xF
+_CONNECTED_MASK = _SOCK_TYPE_MASK & ~(_SOCK_STREAM ^ _SOCK_SEQPACKET)
 _CLONE_THREAD = 0x00010000
 # user, network, ipc, pid, uts, mount, cgroup
 _CLONE_NEW = 0x10000000 | 0x40000000 | 0x08000000 | 0x20000000 | 0x04000000 | 0x00020000 | 0x02000000
@@ -56,6 +59,8 @@ class Filter:
     """Let it signal this process alone; None where a pid namespace keeps it from others."""
     noted: bool = True
     """Whether a listener is told of the calls in `NOTED`."""
+    unix_sockets: bool = False
+    """Whether it may make unix sockets and listen on them, which CUDA does to start; it can connect none."""
 
 
 class _Program:
@@ -88,6 +93,21 @@ class _Program:
             self.add(_RETURN, EPERM)
             self.add(_LOAD, _NR)
 
+    def permit(self, name: str, tests: Sequence[tuple[int, int, int]]) -> None:
+        """Allow a call whose arguments all pass; what follows decides about others.
+
+        A test is an argument's place, a mask of its low word, and the value it must have under the mask.
+        """
+        number = _number(name)
+        if number is not None:
+            self.add(_EQUAL, number, 0, 3 * len(tests) + 2)
+            for position, (argument, mask, value) in enumerate(tests):
+                self.add(_LOAD, _ARGUMENTS + 8 * argument)
+                self.add(_AND, mask)
+                self.add(_EQUAL, value, 0, 3 * (len(tests) - position - 1) + 1)
+            self.add(_RETURN, ALLOW)
+            self.add(_LOAD, _NR)
+
     def refuse_bits(self, name: str, argument: int, bits: int) -> None:
         """Refuse a call whose argument has any of the bits."""
         number = _number(name)
@@ -112,6 +132,10 @@ def assemble(wanted: Filter) -> bytes:
     if libc.MACHINE == "x86_64":
         program.add(_AT_LEAST, X32_BIT, 0, 1)
         program.add(_RETURN, EPERM)
+    if wanted.unix_sockets:
+        # a datagram could go anywhere; the two connected types are 1 and 5, which share these bits
+        program.permit("socket", [(0, 0xFFFFFFFF, _AF_UNIX), (1, _CONNECTED_MASK, _SOCK_STREAM)])
+        program.answer(LISTENING, ALLOW)
     program.answer(NOTED, NOTIFY if wanted.noted else EPERM)
     program.answer(REFUSED, EPERM)
     if not wanted.own_view:

@@ -86,7 +86,7 @@ class _Side:
 
     def _find(self, message: Message) -> Callable[[Inputs], Any]:
         """The candidate as a function of inputs."""
-        if message["dsl"] == "cuda":
+        if message["library"]:
             return Library(self._folder / message["library"], message["entry_point"])
         above = f"{message['preamble']}\n" if message["preamble"] else ""
         self._lines_above = above.count("\n")

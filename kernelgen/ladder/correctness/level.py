@@ -64,7 +64,7 @@ def check(
     examiner = Examiner(subject, code, device, seed)
     with ExitStack() as stack:
         library = None
-        if subject.dsl == "cuda":
+        if subject.language == "cuda":
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kernelgen-")))
             built = _build(subject, folder, timeout_s)
             if isinstance(built, Fault):
@@ -126,7 +126,7 @@ def _limits(subject: Subject, plan: Plan, device: str) -> Limits:
     specs = (*subject.goal.inputs, *subject.goal.outputs)
     largest = max(sum(_bytes(spec, case) for spec in specs) for case in (plan.thorough, *plan.cases))
     memory_bytes = DEFAULT.memory_bytes + HOST_COPIES * largest
-    return replace(DEFAULT, seconds=SESSION_S, memory_bytes=memory_bytes, exec_allowed=subject.dsl != "cuda")
+    return replace(DEFAULT, seconds=SESSION_S, memory_bytes=memory_bytes, exec_allowed=subject.language != "cuda")
 
 
 def _bytes(spec: Any, case: Case) -> int:

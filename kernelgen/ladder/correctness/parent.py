@@ -87,7 +87,6 @@ class Judge:
             preamble=subject.preamble,
             entry_point=subject.entry_point,
             library=library.name if library else "",
-            dsl=subject.dsl,
         )
         return self._examiner.ran(answer, "at its import", call=False)
 
@@ -96,10 +95,12 @@ class Judge:
         self._thorough(calls, plan.thorough)
         for case in plan.cases:
             self._case(calls, case)
-        until = math.inf if plan.budget_s is None else time.monotonic() + plan.budget_s
+        budget_s = math.inf if plan.budget_s is None else plan.budget_s
+        # half of it is for other configurations
+        halfway, until = time.monotonic() + budget_s / 2, time.monotonic() + budget_s
         left = []
         for case in plan.optional:
-            if time.monotonic() + self._longest_s > until:
+            if time.monotonic() + self._longest_s > halfway:
                 left.append(case.shape)
             else:
                 self._case(calls, case)
@@ -119,7 +120,7 @@ class Judge:
         calls.change(shared, second.inputs)
         two, found = examiner.answer(calls, shared, second, "second")
         if two is not None:
-            examiner.add(*self._stale(calls, second, (one, two), found))
+            examiner.add(*self._stale(calls, second, one, two))
         examiner.add(*found)
         _, again = calls.collect(shared, "first", first.specs, UNWRITTEN[0])
         changed = checks.differing(first.specs, one, again)
@@ -136,9 +137,8 @@ class Judge:
         for name in ("first", "second", "third"):
             calls.ask("forget", keep=name)
 
-    def _stale(self, calls: Calls, second: Expected, pair: tuple[Outputs, Outputs], found: list[Fault]) -> list[Fault]:
+    def _stale(self, calls: Calls, second: Expected, one: Outputs, two: Outputs) -> list[Fault]:
         """Why a second answer is wrong where the first was right: kept from before, or no longer computed."""
-        one, two = pair
         wrong = self._examiner.values(second, two)
         if not wrong or all(fault.check == "correctness.uninitialised" for fault in wrong):
             return []
@@ -180,7 +180,7 @@ class Judge:
 
     def _configure(self, calls: Calls, plan: Plan, until: float) -> None:
         """The smoke shapes again with each other configuration that the interpreter can choose, within the budget."""
-        smoke = {case.shape: case for case in (plan.thorough, *plan.cases) if case.kind == plan.thorough.kind}
+        smoke = {case.shape: case for case in (plan.thorough, *plan.cases) if _is_plain(case, plan)}
         while self.configurations < min(self._examiner.choices, MOST_CONFIGURATIONS):
             if time.monotonic() + self._longest_s * len(smoke) > until or self._examiner.faulty:
                 break
@@ -217,3 +217,8 @@ class Judge:
             how = "did not run" if mode == faults.SKIP else "wrote NaN"
             reason = f"{place}: the answer was right though every kernel {how}: it does not come from the kernels"
             self._examiner.add(Fault("correctness.ignored_kernel", reason))
+
+
+def _is_plain(case: Case, plan: Plan) -> bool:
+    """Whether it is a smoke shape with plain inputs."""
+    return case.group == "smoke" and case.kind == plan.thorough.kind

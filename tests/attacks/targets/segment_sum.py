@@ -9,7 +9,7 @@ def make_inputs(dims, kind, seed, device):
 
     generator = None if device == "meta" else torch.Generator(device=device).manual_seed(seed)
     segments, rows = dims["B"], dims["B"] * dims["L"]
-    values = (8 * torch.randn(rows, dims["D"], generator=generator, device=device)).round()
+    values = (1000 * torch.randn(rows, dims["D"], generator=generator, device=device)).round()
     offsets = torch.arange(segments + 1, device=device, dtype=torch.int32) * dims["L"]
     if kind == "skewed":
         offsets[:-1] = 0

@@ -126,10 +126,10 @@ def load(path: Path, entry_point: str, *, arch: str | None = None) -> Callable[.
     if launcher is None:
         raise BadInput(f'{path.name} has no launcher: define extern "C" int {entry_point}(…, void* stream).')
     launcher.restype = ctypes.c_int
-    return _calling(launcher, entry_point)
+    return calling(launcher, entry_point)
 
 
-def _calling(launcher: Any, name: str) -> Callable[..., None]:
+def calling(launcher: Any, name: str) -> Callable[..., None]:
     """A C launcher as a function of tensors and numbers."""
 
     def launch(*arguments: Any) -> None:

@@ -155,6 +155,10 @@ class Bench:
         blank = self.seats["blank"]
         walls = [self._timed(blank, CALL, self._set, 1).wall_s for _ in range(self.recipe.probes)]
         shape.launch_s = max(0.0, (statistics.median(walls) - blank_s) / counts)
+        candidate = self.seats["candidate"]
+        self.maker.write(candidate.shared, self._fresh(), rounds=0, call=0, delta=0)
+        candidate.settle()
+        candidate.twice()
         for role in ("candidate", "champion"):
             seat = self.seats[role]
             seat.look()

@@ -1,9 +1,9 @@
 """Confidence intervals of ratios, by the trimmed t interval on the logarithms of pairs.
 
-A block that something else disturbed is a far outlier on one side, which moves a mean and widens a plain t interval; a
-percentile bootstrap of some ten to thirty pairs is too narrow at 99%. So a tenth of the pairs is trimmed at each end and
-the variance is the winsorised one (Tukey and McLaughlin 1963; Yuen 1974): close to the stated confidence for symmetric
-noise, and the same for the same figures, since nothing is drawn.
+A block that something else disturbed is a far outlier on one side, which moves a mean and widens a plain t interval;
+a percentile bootstrap of some ten to thirty pairs is too narrow at 99%. So a tenth of the pairs is trimmed at each end
+and the variance is the winsorised one (Tukey and McLaughlin 1963; Yuen 1974): close to the stated confidence where the
+noise is symmetric, and the same for the same figures, since nothing is drawn.
 """
 
 from __future__ import annotations

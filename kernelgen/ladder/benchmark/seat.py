@@ -107,7 +107,7 @@ class Seat:
         create = MEMORIES[self.memory].create
         self.shared = Shared(INPUTS, create(size), placed)
         self.shared.write(expected.inputs)
-        self._settle()
+        self.settle()
         outputs = [list(spec) for spec in expected.specs]
         described = {"scalars": _scalars(expected.inputs), "dims": expected.case.dims, "outputs": outputs}
         where = {"memory": self.memory, "size": size, "tensors": [one.as_list() for one in placed]}
@@ -146,7 +146,7 @@ class Seat:
     def block(self, name: str, rounds: int, answer: int, *, delta: int) -> Block:
         """Time some rounds of calls and take one answer of the last. Inputs are written before. Raises Failing."""
         self._answers.bytes.fill_(POISON)
-        self._settle()
+        self.settle()
         if self._ask("ready", name=name, delta=delta).flag("persisting"):
             reason = f"{self.calls.doing}: the {self.role} set aside L2 cache for lines that stay between calls"
             self.suspicions.setdefault("benchmark.persisting", Fault("benchmark.persisting", reason))
@@ -165,9 +165,21 @@ class Seat:
     def again(self, name: str, answer: int) -> Outputs:
         """An answer of the last block, handed over again."""
         self._answers.bytes.fill_(POISON)
-        self._settle()
+        self.settle()
         self._ask("hand", name=name, answer=answer)
         return self._copied()
+
+    def twice(self) -> None:
+        """Have it called twice on contents that were written before, which must not be remembered. Raises Failing."""
+        said = self._ask("twice")
+        self._ran(said, self.calls.doing)
+        once, again = said.texts("once"), said.texts("again")
+        if once != again:
+            reason = (
+                f"{self.calls.doing}: on contents it has just been called on it launches {', '.join(again) or 'nothing'}"
+                f" in place of {', '.join(once) or 'nothing'}: it keeps results"
+            )
+            self.suspicions.setdefault("benchmark.remembered", Fault("benchmark.remembered", reason))
 
     def look(self) -> None:
         """Ask what speaks against it by now."""
@@ -178,7 +190,7 @@ class Seat:
     def _copied(self) -> Outputs:
         """The judge's copy of what was handed over."""
         held = self._answers.bytes.clone()
-        self._settle()
+        self.settle()
         tensors = []
         for one in self._placed:
             raw = held[one.offset : one.offset + one.nbytes]
@@ -216,7 +228,7 @@ class Seat:
             return Fault("benchmark.incomplete", reason, detail=fault.reason)
         return fault
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Let the judge's own work on the GPU end."""
         if self.device != "cpu":
             torch.cuda.synchronize()

@@ -1,6 +1,6 @@
 """The timed side: a candidate, the champion or nothing at all, called in blocks on inputs it is shown. Runs contained.
 
-Beside the requests of `correctness.caller`: outputs, warm, capture, ready, block, hand, look. A block is some rounds of
+Beside the requests of `correctness.caller`: share, outputs, warm, capture, ready, block, hand, twice, look. A block is some rounds of
 the same calls; before each call one element of one input is changed and the L2 cache emptied, and at its end one answer
 is copied to where the judge's clock waits for it. Candidate code runs in this very process and may change any of it.
 """
@@ -25,6 +25,7 @@ from kernelgen.ladder.benchmark.driver import (
 )
 from kernelgen.ladder.benchmark.rounds import Round, unwritten
 from kernelgen.ladder.correctness.caller import MODULE, Message, _is_plain, _Side
+from kernelgen.ladder.correctness.faults import _triton_kernels
 from kernelgen.ladder.correctness.shown import Inputs, Library
 from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of
 
@@ -49,6 +50,7 @@ class TimedSide(_Side):
         super().__init__(folder)
         self._rounds: dict[str, Round] = {}
         self._aside = 0
+        self._launched: list[str] = []
         self._answers: Memory | None = None
         self.requests |= {
             "share": self._share,
@@ -58,8 +60,16 @@ class TimedSide(_Side):
             "ready": self._ready,
             "block": self._block,
             "hand": self._hand,
+            "twice": self._twice,
             "look": self._look,
         }
+
+    def _prepare(self, message: Message, descriptors: list[int]) -> Message:
+        """Get ready for candidate code; note the names of Triton kernels that are launched."""
+        answer = super()._prepare(message, descriptors)
+        if message["dsl"] == "triton":
+            self._launched = _noted_launches()
+        return answer
 
     def _share(self, message: Message, descriptors: list[int]) -> Message:
         """Try whether GPU memory of the other side's can be mapped here."""
@@ -168,6 +178,20 @@ class TimedSide(_Side):
         self._synchronise()
         return {}
 
+    def _twice(self, _: Message, __: list[int]) -> Message:
+        """Call twice on the same new contents; the kernels that each call launched."""
+        self._shown.change(self._shown.scalars)
+        launched = []
+        try:
+            for _ in range(2):
+                self._launched.clear()
+                self._entry_point(self._shown)
+                self._synchronise()
+                launched.append(sorted(set(self._launched)))
+        except BaseException as error:  # noqa: BLE001 whatever a candidate raises is a result, SystemExit too
+            return self._failure(error)
+        return {"failure": None, "once": launched[0], "again": launched[1]}
+
     def _look(self, _: Message, __: list[int]) -> Message:
         """What speaks against the candidate by now, and which configurations it chose."""
         known = vars(sys.modules[MODULE]) if MODULE in sys.modules else {}
@@ -206,3 +230,19 @@ class _Unfilled(Library):
 
 def _no_call(_: Inputs) -> None:
     """What is called where nothing is to be."""
+
+
+def _noted_launches() -> list[str]:
+    """The names of Triton kernels launched from now on, in order; whoever looks empties it."""
+    names: list[str] = []
+    for owner in _triton_kernels():
+        owner.run = _noting(owner.run, names)
+    return names
+
+
+def _noting(launch: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    def launched(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        names.append(str(kernel.fn.__name__))
+        return launch(kernel, *args, **kwargs)
+
+    return launched

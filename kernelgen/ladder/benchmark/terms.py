@@ -73,10 +73,12 @@ class Recipe:
     settle_s: float = 0.15
     """Seconds to wait for work that is still under way after an answer."""
     disturbed: float = 0.1
-    """Spread of the blocks without a call, as a part of them, above which the machine was not quiet; 0 for any."""
+    """Spread of the blocks without a call, as a part of them, above which the machine was not quiet."""
+    decides: bool = True
+    """Whether times decide; without, nothing but cheating and faults is looked for."""
 
 
-CPU_RECIPE = Recipe(calls=2, flush_bytes=0, call_s=0.0, rounds=1, disturbed=0.0)
+CPU_RECIPE = Recipe(calls=2, flush_bytes=0, call_s=0.0, rounds=1, decides=False)
 """Through the interpreter: few plain calls, nothing to flush, and a clock that means nothing."""
 
 

@@ -31,9 +31,11 @@ DEFAULT_TOOLKIT = "/usr/local/cuda"
 # what compiling starts: by name on PATH, and folders of parts that compilers start by themselves
 TOOLS = (
     "sh", "bash", "dash", "env", "cc", "gcc", "c++", "g++", "clang", "clang++", "as", "ld", "ld.bfd", "ld.gold",
-    "ld.lld", "nvcc", "rm", "ldconfig",
+    "ld.lld", "nvcc", "rm", "ldconfig", "ldconfig.real",
 )  # fmt: skip
 TOOL_FOLDERS = ("/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib/llvm*/bin")
+COMPILERS = ("CC", "CXX", "cc", "gcc", "c++", "g++", "clang", "clang++")
+COMPILER_PARTS = ("libexec/gcc", "lib/gcc", "lib/clang")
 TOOLKIT_FOLDERS = ("bin", "nvvm/bin")
 LOADERS = ("/lib64/ld-linux*", "/lib/ld-linux*", "/lib/*/ld-linux*")
 PACKAGED_TOOLS = ("triton/backends/nvidia/bin", "nvidia/cu*/bin", "nvidia/cu*/nvvm/bin", "nvidia/cuda_nvcc/bin")
@@ -67,8 +69,9 @@ def found(*, gpu: bool, hidden: Iterable[str] = ()) -> Paths:
     facts = (*CPU_FACTS, *(GPU_FACTS if gpu else ()))
     libraries = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if os.path.isabs(path)]
     etc = [f"/etc/{name}" for name in ETC]
+    compilers = _compilers()
     packages = [entry for entry in sys.path if entry and entry != str(PACKAGE.parent)]
-    needed = _resolved([*facts, sys.prefix, sys.base_prefix, *packages, *toolkits, *libraries])
+    needed = _resolved([*facts, sys.prefix, sys.base_prefix, *packages, *toolkits, *compilers, *libraries])
     readable = _outermost(_resolved([*SYSTEM, *etc]) | needed)
     around = {os.path.realpath(place) for place in hidden}
     cut = {place for place in around if not any(_is_inside(f"{need}/", place) for need in needed)} | {str(PACKAGE)}
@@ -76,7 +79,7 @@ def found(*, gpu: bool, hidden: Iterable[str] = ()) -> Paths:
     return Paths(
         readable=readable,
         hidden=tuple(sorted(place for place in cut if any(_is_inside(place, root) for root in readable))),
-        executable=_programs(toolkits),
+        executable=_programs(toolkits, compilers),
         devices=tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) if not os.path.isdir(path)),
         gpu=gpu,
     )
@@ -121,9 +124,21 @@ def _toolkits() -> list[str]:
     return [home for home in homes if home and os.path.isfile(os.path.join(home, "bin", "nvcc"))]
 
 
-def _programs(toolkits: Sequence[str]) -> tuple[str, ...]:
+def _compilers() -> list[str]:
+    """Folders of C compilers that stand apart from the system's, recognised by the parts that belong to one."""
+    named = [os.path.realpath(path) for name in COMPILERS if (path := shutil.which(os.environ.get(name, name)))]
+    folders = {str(Path(path).parents[1]) for path in named if Path(path).parent.name == "bin"}
+    return [
+        folder
+        for folder in sorted(folders - {"/", *SYSTEM})
+        if any(os.path.isdir(os.path.join(folder, part)) for part in COMPILER_PARTS)
+    ]
+
+
+def _programs(toolkits: Sequence[str], compilers: Sequence[str]) -> tuple[str, ...]:
     """What compiling starts, here."""
     named = [shutil.which(name) or "" for name in TOOLS]
+    named += [os.path.join(folder, part) for folder in compilers for part in ("bin", *COMPILER_PARTS)]
     patterns = [*TOOL_FOLDERS, *LOADERS]
     patterns += [f"{entry}/{tools}" for entry in sys.path if entry for tools in PACKAGED_TOOLS]
     found_folders = [path for pattern in patterns for path in glob.glob(pattern)]

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from kernelgen.ladder.correctness.tensors import POISON, Memory, Placed, margins, place
+from kernelgen.ladder.cuda import calling
 
 # glibc's mallopt(M_PERTURB, value): malloc fills with the complement of the value's lowest byte, 0 switches it off
 PERTURB = -6
@@ -63,11 +64,9 @@ class Library:
     """A CUDA C++ launcher as a function of inputs, with outputs allocated here between poisoned margins."""
 
     def __init__(self, path: Path, entry_point: str) -> None:
-        from kernelgen.ladder.cuda import _calling
-
         launcher = getattr(ctypes.CDLL(str(path)), entry_point)
         launcher.restype = ctypes.c_int
-        self._launch: Callable[..., None] = _calling(launcher, entry_point)
+        self._launch: Callable[..., None] = calling(launcher, entry_point)
         self.written_beside: list[str] = []
 
     def __call__(self, inputs: Inputs) -> tuple[torch.Tensor, ...]:
@@ -79,7 +78,8 @@ class Library:
             dtype = getattr(torch, one.dtype)
             output = torch.empty(0, dtype=dtype, device=inputs.device)
             outputs.append(output.set_(memory.untyped_storage(), one.offset // dtype.itemsize, one.shape))
-        self._launch(*inputs.tensors.values(), *inputs.scalars.values(), *inputs.dims.values(), *outputs)
+        dims = [extent for _, extent in sorted(inputs.dims.items())]  # a launcher takes them by name
+        self._launch(*inputs.tensors.values(), *inputs.scalars.values(), *dims, *outputs)
         self._memory, self._placed = memory, placed
         return tuple(outputs)
 

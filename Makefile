@@ -1,5 +1,6 @@
 # make demo    the main job end to end, in a folder of its own
 # make test    lint, types and tests
+# make attack  the known cheats, refused, and their honest twins, passed
 # make fuzz    10,000 broken inputs through every door
 # make bench   the figures in docs/benchmarks, measured here
 
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test lint types pytest fuzz bench clean
+.PHONY: demo test lint types pytest attack fuzz bench clean
 
 demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh demo
@@ -24,6 +25,9 @@ types: $(INSTALLED)
 
 pytest: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+attack: $(INSTALLED)
+	$(BIN)/python -m tests.attacks
 
 fuzz: $(INSTALLED)
 	KERNELGEN_FUZZ_CASES=$${KERNELGEN_FUZZ_CASES:-10000} $(BIN)/python -m tests.fuzz

@@ -56,7 +56,8 @@ def run() -> dict[str, object]:
         folder = Path(name)
         prepared(folder)
         help_s = [kernelgen(folder, "--help")[0] for _ in range(REPEATS)]
-        cold = [kernelgen(folder, "generate", "judge=none", "target=moe_dispatch_384expert", "state=0") for _ in range(REPEATS)]
+        once = ("generate", "judge=none", "target=moe_dispatch_384expert", "state=0")
+        cold = [kernelgen(folder, *once) for _ in range(REPEATS)]
         few, many = (statistics.median(sweep(folder, n) for _ in range(3)) for n in (1, 1 + SWEEP_JOBS))
         while _generations(folder) < REPLAYED:
             sweep(folder, SWEEP_JOBS)

@@ -31,13 +31,21 @@ run kernelgen profile import "$here/profiles/mla_decode_fp8.ncu_raw.csv" \
 say "Which target has most to win back?"
 run kernelgen headroom hardware=h200
 
-say "Generate for both targets: autotuning (state 0) and algorithmic rewrites (state 1)"
+say "Generate for both targets, autotuning (state 0) and algorithmic rewrites (state 1), and judge each as far as this machine can"
 run kernelgen generate -m target=moe_dispatch_384expert,mla_decode_fp8 state=0,1
 
-say "Run each candidate's own check, as far as this machine allows"
-for candidate in scripts/kernels/*/g*.py; do
-    run python "$candidate" --timeout 120
-done
+say "A candidate's own check, for its reader; it decides nothing"
+set -- scripts/kernels/mla_decode_fp8/g*.py
+run python "$2" --timeout 120
+
+say "A kernel of your own is judged by the same ladder: this one computes something else"
+set -- scripts/kernels/moe_dispatch_384expert/g*.py
+sed 's/2\.827/2.8/' "$2" | sed '/^# ==== kernelgen/d' > mine.py
+run kernelgen judge mine.py target=moe_dispatch_384expert || true
+
+say "What was learned, and what happened"
+run kernelgen constraints list severity=hard target=moe_dispatch_384expert
+run kernelgen log list limit=8
 
 say "Replay every generation from the log alone, and verify the log"
 run kernelgen replay --all

@@ -65,6 +65,20 @@ class ChampionNamed(EventBase):
     origin: Literal["imported", "promoted"]
     champion: Digest
     """Of the Champion record."""
+    parent: Id | None = None
+    """The champion it beat, `naive` for the target's own; None for an imported one, which beat none."""
+    verdict: Id | None = None
+    """Event of the verdict that promoted it; None for an imported one."""
+
+
+class ChampionRetracted(EventBase):
+    """A champion proved wrong: the one before it holds again, and what was measured against it counts no more."""
+
+    kind: Literal["champion_retracted"] = "champion_retracted"
+    target: str
+    hardware: str
+    champion_id: Id
+    why: str
 
 
 class RegionFrozen(EventBase):
@@ -252,6 +266,7 @@ Event = Annotated[
     | ConstraintRetracted
     | ProfileImported
     | ChampionNamed
+    | ChampionRetracted
     | RegionFrozen
     | RegionUnfrozen
     | GenerationRequested

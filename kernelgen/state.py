@@ -17,6 +17,8 @@ from kernelgen.records import Attempt, Position
 
 KINDS = ("candidate_generated", "generation_failed", "verdict_reached")
 LAST_STATE = 5
+UNSEEN_SHAPES = "it won at the timed shapes and did not hold at shapes it had not seen"
+"""All that is told of a failed L4: its own reason names held-out shapes, and this stands in prompts."""
 _OF_THE_APPROACH = ("no_play", "unusable_reply", "empty_reply")
 """Causes of a failed generation that say something about its state."""
 
@@ -89,7 +91,7 @@ def _judged(event: VerdictReached, state: int, before: Attempt | None) -> Attemp
             iteration_id=event.iteration_id,
             state=state,
             outcome="no_gain" if failed.level in ("L3", "L4") else "failed",
-            reason=failed.reason,
+            reason=UNSEEN_SHAPES if failed.level == "L4" else failed.reason,
             level=failed.level,
             configs=configs,
         )

@@ -54,7 +54,7 @@ class Lesson:
     fingerprint: str
     """Digest of cause and scope: equal for the same lesson."""
     severity: Severity
-    """hard for L0 and L1, soft for L2."""
+    """hard for L0 and L1, soft for L2; of a measurement soft or positive."""
     statement: str
     """For a kernel author."""
     scope: Scope
@@ -67,11 +67,13 @@ class Lesson:
     """The decisive lines, uncut."""
     source: str
     """The level, and the compiler where one spoke."""
+    recurs: bool = False
+    """Whether it takes more than one candidate to learn it."""
 
     @property
     def name(self) -> str:
         """Id of the first constraint made of it; further ones have `.2`, `.3` behind it."""
-        return f"c_{self.fingerprint.partition(':')[2][:ID_DIGITS]}"
+        return name_of(self.fingerprint)
 
     def constraint(self, id: str, time: str, events: Sequence[str], rule: str | None) -> Constraint:
         """As a line of the database."""
@@ -85,6 +87,11 @@ class Lesson:
             time=time,
             rule=rule,
         )
+
+
+def name_of(fingerprint: str) -> str:
+    """Id of the first constraint made of a lesson with this fingerprint."""
+    return f"c_{fingerprint.partition(':')[2][:ID_DIGITS]}"
 
 
 def lessons(result: LevelResult, judged: Judged) -> list[Lesson]:
@@ -124,6 +131,7 @@ def _lesson(finding: Finding, result: LevelResult, judged: Judged) -> Lesson:
         own=failure.own,
         lines=tuple(_decisive(finding)),
         source=", ".join(part for part in (result.level, said_by) if part),
+        recurs=result.level not in ("L0", "L1"),
     )
 
 

@@ -20,10 +20,14 @@ from kernelgen.generation.workspace import Resolved
 from kernelgen.judging.levels import SEED_DIGITS, Servers, level_named
 from kernelgen.judging.session import Judgement, Session, session
 from kernelgen.judging.subjects import Judged, Place, find
+from kernelgen.ladder.work.jobs import Clock
 from kernelgen.records import LevelResult, Verdict
 
-GRAMMAR = Grammar(keys=("level", "reference", "containment", "seed", "device"), groups=("target", "hardware", "policy"))
+GRAMMAR = Grammar(
+    keys=("level", "reference", "containment", "seed", "device", "clock"), groups=("target", "hardware", "policy")
+)
 CONTAINMENT = {"on": True, "off": False}
+CLOCKS: dict[str, Clock] = {"gpu": "gpu", "cpu": "cpu"}
 DEVICES = ("cpu", "cuda")
 
 
@@ -33,15 +37,18 @@ def run(argv: Sequence[str]) -> int:
     if not arguments.words:
         raise BadInput("kernelgen judge needs a candidate's ID or a file, as in `kernelgen judge g2026 level=L1`.")
     level = level_named(arguments.keys.get("level", "L2"))
-    device = None if "device" not in arguments.keys else _one_of(arguments, "device", DEVICES)
-    contained = CONTAINMENT[_one_of(arguments, "containment", CONTAINMENT, "on")]
+    device = None if "device" not in arguments.keys else one_of(arguments, "device", DEVICES)
+    contained = CONTAINMENT[one_of(arguments, "containment", CONTAINMENT, "on")]
+    clock = CLOCKS[one_of(arguments, "clock", CLOCKS, "gpu")]
     hardware, catalog = hardware_of(arguments)
-    constraints, policy, seed = arguments.place("constraints"), _policy(arguments), _seed(arguments)
+    constraints, policy, seed = arguments.place("constraints"), policy_of(arguments), _seed(arguments)
     with EventLog.open(arguments.place("events")) as log:
         place = Place(log, catalog, hardware, choice(arguments, "target"))
         candidates = [_find(word, place, arguments) for word in arguments.words]
         progress, refused = Progress("judging", len(candidates)), 0
-        with session(log, constraints, catalog, policy, contained=contained, seed=seed, device=device) as judging:
+        with session(
+            log, constraints, catalog, policy, contained=contained, seed=seed, device=device, clock=clock
+        ) as judging:
             for judged in candidates:
                 judgement = judging.judge(judged, level)
                 refused += judgement.ruling.verdict.refused() is not None
@@ -60,7 +67,8 @@ def _find(word: str, place: Place, arguments: Arguments) -> Judged:
     return solution(Path(word), Path(reference), place.hardware)
 
 
-def _one_of(arguments: Arguments, key: str, choices: Iterable[str], default: str = "") -> str:
+def one_of(arguments: Arguments, key: str, choices: Iterable[str], default: str = "") -> str:
+    """A key's value. Raises BadInput where it is none of the choices."""
     value = arguments.keys.get(key, default)
     if value not in choices:
         raise BadInput(f"{key}={value} is not one of {', '.join(choices)}.")
@@ -75,7 +83,7 @@ def _seed(arguments: Arguments) -> int | None:
     return None if given is None else int(given)
 
 
-def _policy(arguments: Arguments) -> Policy:
+def policy_of(arguments: Arguments) -> Policy:
     """The policy named on the command line, by default the shipped one."""
     from kernelgen.door import compose
 

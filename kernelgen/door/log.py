@@ -15,7 +15,7 @@ from kernelgen.eventlog.adopt import adopt
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.eventlog.verify import Verification
-from kernelgen.events import EVENT_KINDS, stored_texts
+from kernelgen.events import EVENT_KINDS, VerdictReached, stored_texts
 
 GRAMMAR = Grammar(
     nouns=("list", "show", "export", "verify", "adopt"),
@@ -88,6 +88,8 @@ def _subject(row: Row) -> str:
 
 def _headline(row: Row) -> str:
     event = row.event
+    if isinstance(event, VerdictReached):
+        return f"{event.iteration_id}: {_verdict(event)}"
     for name in ("reason", "hypothesis", "why", "finish_reason", "shape", "champion_id", "iteration_id"):
         value = getattr(event, name, None)
         if value:
@@ -97,6 +99,14 @@ def _headline(row: Row) -> str:
             return text if known in (None, value) else f"{known}: {text}"
     inner = getattr(event, "constraint", None) or getattr(event, "retraction", None)
     return "" if inner is None else str(inner.id)
+
+
+def _verdict(event: VerdictReached) -> str:
+    """A verdict in a few words."""
+    refused = event.verdict.refused()
+    if refused is not None:
+        return f"{refused.outcome} {refused.level}"
+    return f"passed {event.highest}" if event.highest else "inconclusive"
 
 
 def _show(arguments: Arguments, log: EventLog) -> int:

@@ -8,8 +8,18 @@ from pathlib import Path
 from kernelgen import champions, freeze, state
 from kernelgen.catalog import Catalog
 from kernelgen.config import Hardware, Policy, Target
-from kernelgen.eventlog.store import EventLog
-from kernelgen.events import ConstraintAdded, ConstraintRetracted, Event, ProfileImported, VerdictRetracted
+from kernelgen.constraints.measured import MEASURED, rival_of
+from kernelgen.eventlog.store import EventLog, Row
+from kernelgen.events import (
+    ChampionNamed,
+    ChampionRetracted,
+    ConstraintAdded,
+    ConstraintRetracted,
+    Event,
+    ProfileImported,
+    VerdictReached,
+    VerdictRetracted,
+)
 from kernelgen.profile.headroom import HeadroomRow
 from kernelgen.profile.headroom import headroom as rank
 from kernelgen.records import Champion, Position, Profile
@@ -44,9 +54,35 @@ def events(log: EventLog, kinds: Collection[str], target: str, hardware: str) ->
 
 
 def retracted_verdicts(log: EventLog, target: str | None = None, hardware: str | None = None) -> frozenset[str]:
-    """Event ids of the verdicts that were retracted, of one region or of all."""
-    rows = log.rows(kinds=("verdict_retracted",), target=target, hardware=hardware)
-    return frozenset(row.event.verdict for row in rows if isinstance(row.event, VerdictRetracted))
+    """Event ids of the verdicts that stand no more, of one region or of all.
+
+    Those that were retracted, and those measured against a champion that fell: they say nothing of any other.
+    """
+    regions: dict[tuple[str, str], list[Row]] = {}
+    gone: set[str] = set()
+    for row in log.rows(kinds=champions.KINDS, target=target, hardware=hardware):
+        assert isinstance(row.event, ChampionNamed | ChampionRetracted | VerdictRetracted)
+        regions.setdefault((row.event.target, row.event.hardware), []).append(row)
+        if isinstance(row.event, VerdictRetracted):
+            gone.add(row.event.verdict)
+    for (its_target, its_hardware), rows in regions.items():
+        gone.update(_measured_in_vain(log, its_target, its_hardware, rows))
+    return frozenset(gone)
+
+
+def _measured_in_vain(log: EventLog, target: str, hardware: str, rows: list[Row]) -> Iterator[str]:
+    """Verdicts of a region that rest on a measurement against a champion that fell; `rows` are those of its line."""
+    links = champions.line(row.event for row in rows)
+    if all(link.fate in ("stands", "overtaken") for link in links):
+        return
+    namings = [(rows[link.place].seq, link) for link in links]
+    for row in log.rows(kinds=(VERDICT,), target=target, hardware=hardware):
+        assert isinstance(row.event, VerdictReached)
+        beaten = {rival_of(log.text(row.event.details[level])) for level in MEASURED if level in row.event.details}
+        for rival in beaten - {None}:
+            known = [link for seq, link in namings if seq < row.seq and link.event.champion_id == rival]
+            if known and known[-1].fate not in ("stands", "overtaken"):
+                yield row.id
 
 
 def latest_profile(log: EventLog, target: str, hardware: str, shape: str | None) -> Profile | None:

@@ -16,8 +16,10 @@ from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import VerdictReached
 from kernelgen.ids import canonical_json, digest_text
+from kernelgen.judging.jobs import judged_text
 from kernelgen.judging.levels import Terms, climb
 from kernelgen.judging.subjects import Judged
+from kernelgen.ladder.decide import MEAN
 from kernelgen.ladder.results import Result
 from kernelgen.records import Finding, Level, LevelResult, Verdict
 
@@ -36,10 +38,15 @@ class Ruling:
 
 def judge(judged: Judged, upto: Level, terms: Terms, log: EventLog) -> Ruling:
     """Climb the ladder with one candidate and append what came of it."""
-    results = climb(judged, upto, terms)
-    verdict = Verdict(iteration_id=judged.iteration_id, levels=tuple(_noun(result) for result in results))
-    source = judged.subject.preamble + judged.subject.source
-    details = {result.level: canonical_json(_plain(result)) for result in results if result.details}
+    return append(judged, climb(judged, upto, terms), log)
+
+
+def append(judged: Judged, results: Sequence[Result], log: EventLog) -> Ruling:
+    """Append the verdict that these results make."""
+    verdict = Verdict(
+        iteration_id=judged.iteration_id, levels=tuple(noun(result) for result in results), speedup=speedup(results)
+    )
+    source, details = judged_text(judged), figures(results)
     event = VerdictReached(
         iteration_id=judged.iteration_id,
         target=judged.target.name,
@@ -55,20 +62,32 @@ def judge(judged: Judged, upto: Level, terms: Terms, log: EventLog) -> Ruling:
     return Ruling(judged, log.append(event, [source, *details.values()]), verdict)
 
 
-def _noun(result: Result) -> LevelResult:
+def speedup(results: Sequence[Result]) -> float | None:
+    """The champion's time over the candidate's at L3; None where nothing was measured, or the figures are in doubt."""
+    for result in results:
+        if result.level == "L3" and result.outcome in ("passed", "failed") and MEAN in result.details:
+            return float(result.details[MEAN]["ratio"])
+    return None
+
+
+def figures(results: Sequence[Result]) -> dict[str, str]:
+    """The figures of each level that has some, as texts to store, by the level's name."""
+    return {result.level: canonical_json(dict(result.details)) for result in results if result.details}
+
+
+def noun(result: Result) -> LevelResult:
+    """A result as a verdict holds it; what a level that decided nothing found wrong is a note."""
+    findings = result.faults if result.outcome in ("failed", "suspect") else ()
+    beside = () if findings else tuple(fault.reason for fault in result.faults if fault.reason != result.reason)
     return LevelResult(
         level=result.level,
         outcome=result.outcome,
         reason=result.reason,
-        findings=tuple(Finding(**asdict(fault)) for fault in result.faults),
-        notes=result.notes,
+        findings=tuple(Finding(**asdict(fault)) for fault in findings),
+        notes=(*result.notes, *beside),
         environment=result.environment,
         seconds=result.seconds,
     )
-
-
-def _plain(result: Result) -> dict[str, object]:
-    return dict(result.details)
 
 
 def _machine(results: Sequence[Result]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Learning reads the log alone and comes to the same lines whenever it is done, so that a kill between verdict and
 learning loses nothing: `catch_up` does at the next start what was not done. A lesson that stands is not learned again.
-One that a person withdrew is not learned from a verdict of before, and of a later one it is only proposed.
+One that a person withdrew, or a later measurement contradicted, is not learned from a verdict of before, and of a later
+one it is only proposed. A verdict whose L4 passed names its champion first.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import ConstraintProposed, ConstraintRetracted, VerdictReached
 from kernelgen.generation.region import ConstraintRows, retracted_verdicts
+from kernelgen.judging.contradiction import contradicting, is_contradiction, records_against
 from kernelgen.judging.lessons import Regions, standing, taught
 from kernelgen.judging.mark import Mark
+from kernelgen.judging.promotion import name
 from kernelgen.judging.proposals import waiting
+from kernelgen.judging.trials import contradicted
 from kernelgen.records import Constraint, Retraction
 
 WITHDRAWN = "withdrawn_"
@@ -51,14 +55,15 @@ def learn(row: Row, *, log: EventLog, constraints: Path, policy: Policy, regions
 
     `constraints` is the constraint file. Raises ConstraintError where it is broken or cannot be written.
     """
-    event = row.event
-    if not isinstance(event, VerdictReached) or event.verdict.failed() is None or row.id in retracted_verdicts(log):
+    if not isinstance(row.event, VerdictReached) or row.id in retracted_verdicts(log):
         return []
-    lessons = taught(row, log, regions)
-    if not lessons:
+    name(row, log, regions)
+    lessons, against = taught(row, log, regions), contradicted(row, log, regions)
+    if not lessons and not against:
         return []
     learner = _Learner(log, ConstraintFile(constraints), policy, regions)
-    return [made for lesson in lessons if (made := learner.learn(lesson, row)) is not None]
+    left = [narrower for fingerprint in against for narrower in learner.contradict(fingerprint, row)]
+    return [*left, *(made for lesson in lessons if (made := learner.learn(lesson, row)) is not None)]
 
 
 def catch_up(log: EventLog, *, constraints: Path, policy: Policy, regions: Regions) -> list[Learned]:
@@ -67,7 +72,7 @@ def catch_up(log: EventLog, *, constraints: Path, policy: Policy, regions: Regio
 
     mark = Mark(log)
     learned: list[Learned] = []
-    for row in log.rows(kinds=("verdict_retracted",), after=mark.seq):
+    for row in log.rows(kinds=("verdict_retracted", "champion_retracted"), after=mark.seq):
         withdraw(row, log=log, constraints=constraints, policy=policy, regions=regions)
     for row in standing(log, after=mark.seq):
         learned += learn(row, log=log, constraints=constraints, policy=policy, regions=regions)
@@ -118,7 +123,7 @@ class _Learner:
 
     def _needed(self, lesson: Lesson) -> int:
         """Candidates that must have failed so."""
-        return 1 if lesson.severity == "hard" else self._policy.recurs_after
+        return self._policy.recurs_after if lesson.recurs else 1
 
     def _iteration(self, row: Row) -> str:
         assert isinstance(row.event, VerdictReached)
@@ -126,7 +131,7 @@ class _Learner:
 
     def _evidence(self, lesson: Lesson, row: Row) -> list[Row]:
         """The verdicts up to this one that show it: all of the region for what must recur, else this one."""
-        if lesson.severity == "hard":
+        if not lesson.recurs:
             return [row]
         found = []
         for other in standing(self._log):
@@ -145,7 +150,8 @@ class _Learner:
         ids = {c.id: c for c in self._book.all if is_of(c.id, lesson)}
         proposals = [p for p in waiting(self._log, self._book) if p.fingerprint == lesson.fingerprint]
         told = {p.constraint.id for p in _proposed(self._log) if p.fingerprint == lesson.fingerprint}
-        by_hand = [c for c in ids if (r := self._book.retraction(c)) is not None and not is_automatic(r)]
+        gone = retracted_verdicts(self._log)
+        by_hand = [c for c in ids if (r := self._book.retraction(c)) is not None and not is_automatic(r, gone)]
         at = [
             row.seq
             for row in self._log.rows(kinds=("constraint_retracted",))
@@ -165,6 +171,18 @@ class _Learner:
         if self._policy.adopt_proposals:
             return self._add([wider, replaced(known, wider)])
         return self._propose(wider, lesson)
+
+    def contradict(self, fingerprint: str, row: Row) -> list[Learned]:
+        """Take back what a measurement speaks against; the narrower constraints that are left of it."""
+        left = []
+        for records in list(records_against(fingerprint, row, self._book, self._log)):
+            if isinstance(records[0], Constraint):
+                added = self._add(records)
+                left += [] if added is None else [added]
+            else:
+                self._file.append(records)
+                self._book = reconcile(self._file, self._rows)
+        return left
 
     def _propose(self, constraint: Constraint, lesson: Lesson) -> Learned:
         self._log.append(ConstraintProposed(constraint=constraint, fingerprint=lesson.fingerprint))
@@ -190,8 +208,13 @@ def is_of(constraint_id: str, lesson: Lesson) -> bool:
     return constraint_id.partition(".")[0] == lesson.name
 
 
-def is_automatic(retraction: Retraction) -> bool:
-    """Whether it follows from a verdict, rather than from a person's word about the constraint."""
+def is_automatic(retraction: Retraction, gone: frozenset[str]) -> bool:
+    """Whether it says nothing against the lesson: it follows from a verdict that fell, or from a wider constraint.
+
+    `gone` are the verdicts that fell. A contradiction counts as long as the measurement stands that made it.
+    """
+    if is_contradiction(retraction):
+        return contradicting(retraction) in gone
     return retraction.id.startswith((WITHDRAWN, WIDENED))
 
 

@@ -10,17 +10,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from kernelgen import champions
 from kernelgen.catalog import Catalog
 from kernelgen.config import Dsl, Hardware, Target
 from kernelgen.constraints.distil import Judged, Lesson, lessons
 from kernelgen.constraints.facts import NO_TABLE, facts_before_compiling
+from kernelgen.constraints.measured import MEASURED
 from kernelgen.errors import BadInput
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import VerdictReached
-from kernelgen.generation.region import retracted_verdicts
+from kernelgen.generation.region import named_champion, retracted_verdicts
+from kernelgen.records import Champion
+from kernelgen.targets.code import champion_source
 
-LEARNED_LEVELS = ("L0", "L1", "L2")
+
+def _unknown(_: str) -> str | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Regions:
     """A target by name."""
     hardware: Callable[[str], Hardware | None]
     """A hardware by name."""
+    naive: Callable[[str], str | None] = _unknown
+    """Source of a target's naive champion by the target's name."""
 
     @classmethod
     def of(cls, catalog: Catalog) -> Self:
@@ -48,7 +56,14 @@ class Regions:
             except BadInput:
                 return None
 
-        return cls(target, hardware)
+        def naive(name: str) -> str | None:
+            try:
+                found, located = catalog.target(name)
+                return champion_source(found.champion, located.folder)
+            except BadInput:
+                return None
+
+        return cls(target, hardware, naive)
 
 
 def taught(row: Row, log: EventLog, regions: Regions) -> list[Lesson]:
@@ -56,11 +71,15 @@ def taught(row: Row, log: EventLog, regions: Regions) -> list[Lesson]:
     event = row.event
     assert isinstance(event, VerdictReached)
     failed, hardware, target = event.verdict.failed(), regions.hardware(event.hardware), regions.target(event.target)
-    if failed is None or failed.level not in LEARNED_LEVELS or hardware is None:
+    if hardware is None:
         return []
+    if failed is None or failed.level in MEASURED:
+        from kernelgen.judging.trials import measured_lessons
+
+        return measured_lessons(row, log, regions)
     # rules are made of L0's and L1's failures alone
     source = None if event.source is None or failed.level == "L2" else log.text(event.source)
-    dsl = _dsl(event, source)
+    dsl = dsl_of(event, source)
     dtypes = {} if target is None else {tensor.name: tensor.dtype for tensor in target.inputs}
     facts = [] if source is None else facts_before_compiling(source, NO_TABLE, dsl, arch=hardware.arch, dtypes=dtypes)
     return lessons(failed, Judged(event.target, hardware, dsl, facts))
@@ -72,7 +91,16 @@ def standing(log: EventLog, *, after: int = 0) -> Iterator[Row]:
     return (row for row in log.rows(kinds=("verdict_reached",), after=after) if row.id not in gone)
 
 
-def _dsl(event: VerdictReached, source: str | None) -> Dsl:
+def champion_now(log: EventLog, target: str, hardware: str, regions: Regions) -> Champion | None:
+    """The kernel to beat; None where it is the naive one and no config has that."""
+    found = named_champion(log, target, hardware)
+    described, source = regions.target(target), regions.naive(target)
+    if found is not None or described is None or source is None:
+        return found
+    return champions.naive(target, hardware, described.entry_point, source)
+
+
+def dsl_of(event: VerdictReached, source: str | None) -> Dsl:
     """What compiled the candidate: as a level says, else by its source."""
     said = {result.environment.get("compiler") for result in event.verdict.levels}
     if "nvcc" in said:

@@ -1,61 +1,35 @@
 """The levels of the ladder in order, for one candidate, as far as asked and as far as this machine can tell.
 
-A level that fails or is suspect ends the climb; one that this machine cannot tell does not, and is never reported as
-passed. Processes that have a compiler or interpreter loaded are started when first needed and serve many candidates.
+A level that fails or is suspect ends the climb; one that this machine cannot tell is never reported as passed, and ends
+it where the next one rests on it. L3 and L4 measure against the region's champion, on the GPU that it is judged for.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Self
 
 from kernelgen.config import Policy
 from kernelgen.errors import BadInput
+from kernelgen.judging.jobs import SEED_DIGITS, Rivals, job_of, new_seed, settings_of
 from kernelgen.judging.rules_check import rule_findings
 from kernelgen.judging.subjects import Judged
 from kernelgen.ladder import compile as compiling
 from kernelgen.ladder import correctness, policy
 from kernelgen.ladder.results import Fault, Result
-from kernelgen.ladder.server import Server
+from kernelgen.ladder.servers import Servers
+from kernelgen.ladder.work import levels as measuring
+from kernelgen.ladder.work.jobs import Clock, Job, WorkLevel
 from kernelgen.playbook import library
 from kernelgen.records import Constraint, Level
 
-JUDGED_LEVELS: tuple[Level, ...] = ("L0", "L1", "L2")
+__all__ = ["JUDGED_LEVELS", "SEED_DIGITS", "Servers", "Terms", "climb", "level_named"]
+
+JUDGED_LEVELS: tuple[Level, ...] = ("L0", "L1", "L2", "L3", "L4")
+MEASURED_LEVELS = ("L3", "L4")
 PORTING_STATES = (3, 4)
 """States whose job is to adapt a known kernel: likeness is a note there."""
-SEED_DIGITS = 15
-"""Longest seed, in decimal digits: it fits every random generator's 64 bits."""
-
-
-class Servers:
-    """Processes with a DSL loaded, started when first asked for; a context manager."""
-
-    def __init__(self, *, contained: bool) -> None:
-        self.contained = contained
-        self._started: dict[str, Server] = {}
-
-    def get(self, kind: str) -> Server:
-        """The server of a kind."""
-        if kind not in self._started:
-            self._started[kind] = Server(kind, contained=self.contained)
-        return self._started[kind]
-
-    def close(self) -> None:
-        """End all of them."""
-        while self._started:
-            self._started.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)
@@ -69,22 +43,29 @@ class Terms:
     servers: Servers
     """Where candidates run."""
     seed: int | None = None
-    """Seed of the inputs; None draws one, which the verdict tells."""
+    """Seed of the inputs; None draws one for each candidate, which its verdict tells."""
     device: str | None = None
     """`cpu` or `cuda`; None takes the GPU where there is one."""
     known: Mapping[str, str] = field(default_factory=dict)
     """Further sources by name that a candidate may not be a copy of."""
+    rivals: Rivals | None = None
+    """Finds what L3 and L4 measure against; None where nothing is measured."""
+    clock: Clock = "gpu"
+    """`cpu`: L3 and L4 are tried through Triton's interpreter, and decide nothing."""
 
 
 def climb(judged: Judged, upto: Level, terms: Terms) -> list[Result]:
     """The results of the levels up to `upto`, ending at the first that refuses the candidate."""
-    steps: dict[Level, Callable[[Judged, Terms], Result]] = {"L0": _l0, "L1": _l1, "L2": _l2}
+    steps: dict[Level, Callable[[Judged, Terms], Result]] = {"L0": _l0, "L1": _l1, "L2": _l2, "L3": _l3, "L4": _l4}
+    terms = replace(terms, seed=new_seed() if terms.seed is None else terms.seed)
     results: list[Result] = []
     for level in JUDGED_LEVELS[: JUDGED_LEVELS.index(upto) + 1]:
         started = time.monotonic()
-        result = replace(judged.step(level, terms, steps[level]), seconds=round(time.monotonic() - started, 3))
+        step = steps[level]
+        found = step(judged, terms) if level in MEASURED_LEVELS else judged.step(level, terms, step)
+        result = replace(found, seconds=round(time.monotonic() - started, 3))
         results.append(result)
-        if result.outcome in ("failed", "suspect"):
+        if measuring.ends(result, terms.clock):
             break
     return results
 
@@ -135,9 +116,27 @@ def _l2(judged: Judged, terms: Terms) -> Result:
         judged.subject,
         server_for=terms.servers.get,
         device=terms.device,
-        seed=secrets.randbelow(10**SEED_DIGITS) if terms.seed is None else terms.seed,
+        seed=terms.seed,
         timeout_s=terms.policy.level_timeout_s,
     )
+
+
+def _l3(judged: Judged, terms: Terms) -> Result:
+    return measuring.l3(*_asked(judged, terms, "L3"))
+
+
+def _l4(judged: Judged, terms: Terms) -> Result:
+    return measuring.l4(*_asked(judged, terms, "L4"))
+
+
+def _asked(judged: Judged, terms: Terms, level: WorkLevel) -> tuple[Job, measuring.Bench]:
+    """What a measurement needs: the job, and where it is done."""
+    import torch
+
+    assert terms.seed is not None
+    job = job_of(judged, None if terms.rivals is None else terms.rivals.of(judged), terms.seed)
+    device = terms.device or ("cuda" if torch.cuda.is_available() and terms.clock == "gpu" else "cpu")
+    return job, measuring.Bench(settings_of(terms.policy, level, terms.clock), terms.servers.get, device)
 
 
 def level_named(text: str) -> Level:

@@ -6,7 +6,7 @@ not learned yet is learned at the beginning of the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,17 @@ from pathlib import Path
 from kernelgen.catalog import Catalog
 from kernelgen.config import Policy
 from kernelgen.constraints.store import ConstraintFile, reconcile
+from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.generation.region import ConstraintRows
-from kernelgen.judging.judge import Ruling, judge
+from kernelgen.judging.jobs import Rivals
+from kernelgen.judging.judge import Ruling, append
 from kernelgen.judging.learn import Learned, catch_up, learn
 from kernelgen.judging.lessons import Regions
-from kernelgen.judging.levels import Servers, Terms
+from kernelgen.judging.levels import Servers, Terms, climb
 from kernelgen.judging.subjects import Judged
+from kernelgen.ladder.results import Result
+from kernelgen.ladder.work.jobs import Clock
 from kernelgen.records import Level
 
 
@@ -47,25 +51,43 @@ class Session:
         *,
         seed: int | None = None,
         device: str | None = None,
+        clock: Clock = "gpu",
     ) -> None:
-        self.log = log
-        self._constraints, self._policy, self._servers = constraints, policy, servers
+        self.log, self.policy, self.rivals = log, policy, Rivals(log, catalog)
+        self._constraints, self._servers = constraints, servers
         self._regions = Regions.of(catalog)
-        self._seed, self._device = seed, device
+        self._seed, self._device, self._clock = seed, device, clock
 
     def catch_up(self) -> list[Learned]:
         """Learn what a killed session had not."""
-        return catch_up(self.log, constraints=self._constraints, policy=self._policy, regions=self._regions)
+        return catch_up(self.log, constraints=self._constraints, policy=self.policy, regions=self._regions)
 
     def judge(self, judged: Judged, upto: Level) -> Judgement:
         """One candidate's verdict, appended and learned from."""
+        return self.add(judged, self.climb(judged, upto))
+
+    def climb(self, judged: Judged, upto: Level) -> list[Result]:
+        """The results of a candidate, not appended yet."""
         book = reconcile(ConstraintFile(self._constraints), ConstraintRows(self.log))
-        terms = Terms(self._policy, book.active, self._servers, seed=self._seed, device=self._device)
-        ruling = judge(judged, upto, terms, self.log)
-        learned = learn(
-            ruling.row, log=self.log, constraints=self._constraints, policy=self._policy, regions=self._regions
+        terms = Terms(
+            self.policy,
+            book.active,
+            self._servers,
+            seed=self._seed,
+            device=self._device,
+            rivals=self.rivals,
+            clock=self._clock,
         )
-        return Judgement(ruling, tuple(learned))
+        return climb(judged, upto, terms)
+
+    def add(self, judged: Judged, results: Sequence[Result]) -> Judgement:
+        """Append the verdict of these results, and learn from it."""
+        ruling = append(judged, results, self.log)
+        return Judgement(ruling, tuple(self.learn(ruling.row)))
+
+    def learn(self, row: Row) -> list[Learned]:
+        """What a verdict's event teaches, added or proposed; nothing for what was learned before."""
+        return learn(row, log=self.log, constraints=self._constraints, policy=self.policy, regions=self._regions)
 
 
 @contextmanager
@@ -78,9 +100,10 @@ def session(
     contained: bool = True,
     seed: int | None = None,
     device: str | None = None,
+    clock: Clock = "gpu",
 ) -> Iterator[Session]:
     """A session with processes of its own, caught up with the log."""
     with Servers(contained=contained) as servers:
-        made = Session(log, constraints, catalog, policy, servers, seed=seed, device=device)
+        made = Session(log, constraints, catalog, policy, servers, seed=seed, device=device, clock=clock)
         made.catch_up()
         yield made

@@ -18,6 +18,7 @@ RULES = {
     "constraints.terms", "constraints.constants", "constraints.launches", "constraints.tiles", "constraints.operations",
     "constraints.trace", "constraints.staging", "constraints.facts", "constraints.causes", "constraints.manners",
     "constraints.distil", "constraints.tensors", "constraints.seen", "constraints.calls",
+    "constraints.structure", "constraints.measured", "constraints.gains",
 }  # fmt: skip
 EDGES = {"catalog", "constraints", "profile", "targets", "prompt", "lm", "playbook", "candidates", "ladder", "eventlog"}
 VERBS = {"generation", "judging", "doctor"}

@@ -70,13 +70,25 @@ extern "C" cudaError_t PASTED(cudaEvent, Create)(cudaEvent_t *event) {
 FLAGS = ("correctness.flags",)
 
 ATTACKS = (
-    Attack("A11", "joined names", "L0", ("policy.",), SCALE_ADD, CLOCK, TWIN, faster=True, past_policy=FLAGS),
-    Attack("A11", "reversed names", "L0", ("policy.",), SCALE_ADD, REVERSED, TWIN, faster=True, past_policy=FLAGS),
+    Attack(
+        "A11", "joined names", "L0", ("policy.dynamic_code",), SCALE_ADD, CLOCK, TWIN, faster=True, past_policy=FLAGS
+    ),
+    Attack(
+        "A11",
+        "reversed names",
+        "L0",
+        ("policy.introspection",),
+        SCALE_ADD,
+        REVERSED,
+        TWIN,
+        faster=True,
+        past_policy=FLAGS,
+    ),
     Attack(
         "A11",
         "pasted event",
         "L0",
-        ("policy.",),
+        ("policy.streams",),
         SCALE_ADD,
         text(CUDA_KERNEL, CUDA_EVENT, CUDA_LAUNCHER),
         text(CUDA_KERNEL, CUDA_LAUNCHER),

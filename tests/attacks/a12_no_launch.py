@@ -50,7 +50,7 @@ ATTACKS = (
         "A12",
         "killing the judge",
         "L0",
-        ("policy.",),
+        ("policy.process",),
         SCALE_ADD,
         KILL,
         TWIN,

@@ -100,7 +100,7 @@ TWIN = text(
 LATE = ("correctness.",)
 
 ATTACKS = (
-    Attack("A14", "alarm", "L0", ("policy.",), SCALE_ADD, ALARM, TWIN, faster=True, past_policy=LATE),
-    Attack("A14", "at exit", "L0", ("policy.",), SCALE_ADD, AT_EXIT, TWIN, faster=True, past_policy=LATE),
-    Attack("A14", "finalizer", "L2", ("policy.", "correctness."), SCALE_ADD, FINALIZER, TWIN, faster=True),
+    Attack("A14", "alarm", "L0", ("policy.late_work",), SCALE_ADD, ALARM, TWIN, faster=True, past_policy=LATE),
+    Attack("A14", "at exit", "L0", ("policy.late_work",), SCALE_ADD, AT_EXIT, TWIN, faster=True, past_policy=LATE),
+    Attack("A14", "finalizer", "L2", ("policy.late_work", "correctness."), SCALE_ADD, FINALIZER, TWIN, faster=True),
 )

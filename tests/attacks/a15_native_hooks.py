@@ -91,13 +91,15 @@ FIRST = Naive(reference_first=False)
 SEEN = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("A15", "ctypes", "L0", ("policy.",), SCALE_ADD, CTYPES, TWIN, naive=FIRST, faster=True, past_policy=SEEN),
-    Attack("A15", "process memory", "L0", ("policy.",), SCALE_ADD, PROC, TWIN, naive=FIRST, past_policy=SEEN),
+    Attack(
+        "A15", "ctypes", "L0", ("policy.ctypes",), SCALE_ADD, CTYPES, TWIN, naive=FIRST, faster=True, past_policy=SEEN
+    ),
+    Attack("A15", "process memory", "L0", ("policy.files",), SCALE_ADD, PROC, TWIN, naive=FIRST, past_policy=SEEN),
     Attack(
         "A15",
         "hook in a loader",
         "L0",
-        ("policy.",),
+        ("policy.ctypes",),
         SCALE_ADD,
         LOADED.replace("EXTRA", HOOK).lstrip(),
         LOADED.replace("EXTRA", "").lstrip(),

@@ -94,7 +94,17 @@ FORK = text(
 LATE = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("A2", "timer thread", "L0", ("policy.",), SCALE_ADD, TIMER, TWIN, faster=True, past_policy=LATE),
-    Attack("A2", "thread pool in pieces", "L0", ("policy.",), SCALE_ADD, POOL, TWIN, faster=True, past_policy=LATE),
-    Attack("A2", "forked process", "L0", ("policy.",), SCALE_ADD, FORK, TWIN, past_policy=LATE),
+    Attack("A2", "timer thread", "L0", ("policy.threads",), SCALE_ADD, TIMER, TWIN, faster=True, past_policy=LATE),
+    Attack(
+        "A2",
+        "thread pool in pieces",
+        "L0",
+        ("policy.dynamic_code",),
+        SCALE_ADD,
+        POOL,
+        TWIN,
+        faster=True,
+        past_policy=LATE,
+    ),
+    Attack("A2", "forked process", "L0", ("policy.process",), SCALE_ADD, FORK, TWIN, past_policy=LATE),
 )

@@ -78,7 +78,7 @@ TWIN = text(
         return (Now(x, y, alpha).float(),)
     """,
 )
-FORM = ("correctness.form", "correctness.structure", "compile.no_launch", "policy.")
+FORM = ("correctness.form", "correctness.structure", "compile.no_launch", "policy.lazy_result")
 
 ATTACKS = (
     Attack("A3", "tensor subclass", "L2", FORM, SCALE_ADD, SUBCLASS, TWIN, faster=True),

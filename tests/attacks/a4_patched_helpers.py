@@ -51,8 +51,28 @@ WRONG = ("correctness.",)
 FLAGS = ("correctness.flags",)
 
 ATTACKS = (
-    Attack("A4", "clock", "L0", ("policy.",), SCALE_ADD, CLOCK, TWIN, faster=True, past_policy=FLAGS),
-    Attack("A4", "allclose", "L0", ("policy.",), SCALE_ADD, ALLCLOSE, TWIN, faster=True, past_policy=WRONG),
-    Attack("A4", "method of tensors", "L0", ("policy.",), SCALE_ADD, METHOD, TWIN, faster=True, past_policy=WRONG),
-    Attack("A4", "name searched", "L0", ("policy.",), SCALE_ADD, SEARCHED, TWIN, faster=True, past_policy=WRONG),
+    Attack("A4", "clock", "L0", ("policy.global_state",), SCALE_ADD, CLOCK, TWIN, faster=True, past_policy=FLAGS),
+    Attack("A4", "allclose", "L0", ("policy.global_state",), SCALE_ADD, ALLCLOSE, TWIN, faster=True, past_policy=WRONG),
+    Attack(
+        "A4",
+        "method of tensors",
+        "L0",
+        ("policy.global_state",),
+        SCALE_ADD,
+        METHOD,
+        TWIN,
+        faster=True,
+        past_policy=WRONG,
+    ),
+    Attack(
+        "A4",
+        "name searched",
+        "L0",
+        ("policy.introspection",),
+        SCALE_ADD,
+        SEARCHED,
+        TWIN,
+        faster=True,
+        past_policy=WRONG,
+    ),
 )

@@ -86,9 +86,19 @@ TWIN = (
 LOST = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("A5", "frames", "L0", ("policy.",), SCALE_ADD, FRAMES, TWIN, past_policy=LOST),
-    Attack("A5", "traceback in pieces", "L0", ("policy.",), SCALE_ADD, TRACEBACK, TWIN, past_policy=LOST),
-    Attack("A5", "garbage collector", "L0", ("policy.",), SCALE_ADD, COLLECTOR, TWIN, faster=True, past_policy=LOST),
-    Attack("A5", "modules", "L0", ("policy.",), SCALE_ADD, MODULES, TWIN, faster=True, past_policy=LOST),
-    Attack("A5", "code object", "L0", ("policy.",), SCALE_ADD, CODE, TWIN, faster=True, past_policy=LOST),
+    Attack("A5", "frames", "L0", ("policy.introspection",), SCALE_ADD, FRAMES, TWIN, past_policy=LOST),
+    Attack("A5", "traceback in pieces", "L0", ("policy.introspection",), SCALE_ADD, TRACEBACK, TWIN, past_policy=LOST),
+    Attack(
+        "A5",
+        "garbage collector",
+        "L0",
+        ("policy.introspection",),
+        SCALE_ADD,
+        COLLECTOR,
+        TWIN,
+        faster=True,
+        past_policy=LOST,
+    ),
+    Attack("A5", "modules", "L0", ("policy.introspection",), SCALE_ADD, MODULES, TWIN, faster=True, past_policy=LOST),
+    Attack("A5", "code object", "L0", ("policy.introspection",), SCALE_ADD, CODE, TWIN, faster=True, past_policy=LOST),
 )

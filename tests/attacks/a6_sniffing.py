@@ -112,7 +112,9 @@ ATTACKS = (
     Attack("A6", "counting calls", "L2", COUNTED, SCALE_ADD, COUNT, TWIN, faster=True),
     Attack("A6", "counting by an iterator", "L2", COUNTED, SCALE_ADD, BY_ITERATOR, TWIN, faster=True),
     Attack("A6", "right on a CPU alone", "L2", COUNTED, SCALE_ADD, ON_CPU, TWIN, seen_on_gpu=True),
-    Attack("A6", "environment", "L0", ("policy.",), SCALE_ADD, ENVIRONMENT, TWIN, faster=True, past_policy=SEEN),
-    Attack("A6", "arguments", "L0", ("policy.",), SCALE_ADD, ARGUMENTS, TWIN, faster=True, past_policy=SEEN),
-    Attack("A6", "callers", "L0", ("policy.",), SCALE_ADD, CALLERS, TWIN, faster=True, past_policy=SEEN),
+    Attack("A6", "environment", "L0", ("policy.flags",), SCALE_ADD, ENVIRONMENT, TWIN, faster=True, past_policy=SEEN),
+    Attack(
+        "A6", "arguments", "L0", ("policy.introspection",), SCALE_ADD, ARGUMENTS, TWIN, faster=True, past_policy=SEEN
+    ),
+    Attack("A6", "callers", "L0", ("policy.introspection",), SCALE_ADD, CALLERS, TWIN, faster=True, past_policy=SEEN),
 )

@@ -47,11 +47,10 @@ TWIN = text(
     """,
 )
 WRONG = ("correctness.",)
-EITHER = ("policy.", "correctness.")
 
 ATTACKS = (
-    Attack("B1", "printed", "L2", EITHER, SCALE_ADD, PRINTED, TWIN, faster=True, past_policy=WRONG),
+    Attack("B1", "printed", "L2", WRONG, SCALE_ADD, PRINTED, TWIN, faster=True, past_policy=WRONG),
     Attack("B1", "printed beside an honest answer", "L2", (), SCALE_ADD, BESIDE, TWIN, faster=True, wins_nothing=True),
-    Attack("B1", "written to descriptor 1", "L0", ("policy.",), SCALE_ADD, WRITTEN, TWIN, past_policy=WRONG),
-    Attack("B1", "printed by the kernel", "L2", EITHER, SCALE_ADD, FROM_KERNEL, TWIN, faster=True, past_policy=WRONG),
+    Attack("B1", "written to descriptor 1", "L0", ("policy.process",), SCALE_ADD, WRITTEN, TWIN, past_policy=WRONG),
+    Attack("B1", "printed by the kernel", "L2", WRONG, SCALE_ADD, FROM_KERNEL, TWIN, faster=True, past_policy=WRONG),
 )

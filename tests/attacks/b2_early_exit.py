@@ -63,9 +63,13 @@ CODE = Naive(believes="exit code")
 ENDED = ("process.", "correctness.")
 
 ATTACKS = (
-    Attack("B2", "sys exit at import", "L0", ("policy.",), SCALE_ADD, AT_IMPORT, TWIN, naive=CODE, past_policy=ENDED),
-    Attack("B2", "os exit in a call", "L0", ("policy.",), SCALE_ADD, IN_A_CALL, TWIN, naive=CODE, past_policy=ENDED),
-    Attack("B2", "SystemExit raised", "L2", ("policy.", *ENDED), SCALE_ADD, RAISED, TWIN, naive=CODE),
-    Attack("B2", "borrowed module", "L2", ("policy.", *ENDED), SCALE_ADD, BORROWED, TWIN, naive=CODE),
-    Attack("B2", "subclass raised", "L2", ("policy.", *ENDED), SCALE_ADD, SUBCLASS, TWIN, naive=CODE),
+    Attack(
+        "B2", "sys exit at import", "L0", ("policy.process",), SCALE_ADD, AT_IMPORT, TWIN, naive=CODE, past_policy=ENDED
+    ),
+    Attack(
+        "B2", "os exit in a call", "L0", ("policy.process",), SCALE_ADD, IN_A_CALL, TWIN, naive=CODE, past_policy=ENDED
+    ),
+    Attack("B2", "SystemExit raised", "L2", ("policy.process", *ENDED), SCALE_ADD, RAISED, TWIN, naive=CODE),
+    Attack("B2", "borrowed module", "L2", ("policy.introspection", *ENDED), SCALE_ADD, BORROWED, TWIN, naive=CODE),
+    Attack("B2", "subclass raised", "L2", ("policy.process", *ENDED), SCALE_ADD, SUBCLASS, TWIN, naive=CODE),
 )

@@ -79,7 +79,9 @@ PIPED = Naive(believes="pipe")
 WRONG = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("B3", "pipe written", "L0", ("policy.",), SCALE_ADD, PIPE, TWIN, naive=PIPED, past_policy=WRONG),
-    Attack("B3", "stream replaced", "L0", ("policy.",), SCALE_ADD, STREAM, TWIN, past_policy=WRONG),
-    Attack("B3", "judge replaced", "L0", ("policy.",), SCALE_ADD, JUDGE, TWIN, faster=True, past_policy=WRONG),
+    Attack("B3", "pipe written", "L0", ("policy.process",), SCALE_ADD, PIPE, TWIN, naive=PIPED, past_policy=WRONG),
+    Attack("B3", "stream replaced", "L0", ("policy.global_state",), SCALE_ADD, STREAM, TWIN, past_policy=WRONG),
+    Attack(
+        "B3", "judge replaced", "L0", ("policy.introspection",), SCALE_ADD, JUDGE, TWIN, faster=True, past_policy=WRONG
+    ),
 )

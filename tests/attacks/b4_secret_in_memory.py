@@ -33,6 +33,28 @@ TOKEN = Naive(believes="token")
 WRONG = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("B4", "module", "L0", ("policy.",), SCALE_ADD, MODULE, TWIN, naive=TOKEN, faster=True, past_policy=WRONG),
-    Attack("B4", "memory", "L0", ("policy.",), SCALE_ADD, COLLECTOR, TWIN, naive=TOKEN, faster=True, past_policy=WRONG),
+    Attack(
+        "B4",
+        "module",
+        "L0",
+        ("policy.introspection",),
+        SCALE_ADD,
+        MODULE,
+        TWIN,
+        naive=TOKEN,
+        faster=True,
+        past_policy=WRONG,
+    ),
+    Attack(
+        "B4",
+        "memory",
+        "L0",
+        ("policy.introspection",),
+        SCALE_ADD,
+        COLLECTOR,
+        TWIN,
+        naive=TOKEN,
+        faster=True,
+        past_policy=WRONG,
+    ),
 )

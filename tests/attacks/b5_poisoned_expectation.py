@@ -80,10 +80,19 @@ WORST = Naive(compare="worst")
 WRONG = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("B5", "NaN", "L2", ("correctness.",), SCALE_ADD, NAN, NAN_TWIN, naive=WORST),
+    Attack("B5", "NaN", "L2", ("correctness.not_finite",), SCALE_ADD, NAN, NAN_TWIN, naive=WORST),
     Attack(
-        "B5", "NaN counted", "L2", ("correctness.",), ROW_SOFTMAX, NAN_SOFTMAX, TWIN, naive=Naive(compare="counted")
+        "B5",
+        "NaN counted",
+        "L2",
+        ("correctness.not_finite",),
+        ROW_SOFTMAX,
+        NAN_SOFTMAX,
+        TWIN,
+        naive=Naive(compare="counted"),
     ),
-    Attack("B5", "expected zeroed", "L0", ("policy.",), SCALE_ADD, ZEROED_FRAME, NAN_TWIN, past_policy=WRONG),
-    Attack("B5", "tuples zeroed", "L0", ("policy.",), SCALE_ADD, ZEROED, NAN_TWIN, past_policy=WRONG),
+    Attack(
+        "B5", "expected zeroed", "L0", ("policy.introspection",), SCALE_ADD, ZEROED_FRAME, NAN_TWIN, past_policy=WRONG
+    ),
+    Attack("B5", "tuples zeroed", "L0", ("policy.introspection",), SCALE_ADD, ZEROED, NAN_TWIN, past_policy=WRONG),
 )

@@ -44,12 +44,23 @@ COUNTED = Naive(compare="counted")
 WRONG = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("B6", "counter", "L0", ("policy.",), SCALE_ADD, CHEAT, TWIN, naive=COUNTED, faster=True, past_policy=WRONG),
+    Attack(
+        "B6",
+        "counter",
+        "L0",
+        ("policy.introspection",),
+        SCALE_ADD,
+        CHEAT,
+        TWIN,
+        naive=COUNTED,
+        faster=True,
+        past_policy=WRONG,
+    ),
     Attack(
         "B6",
         "counters of all modules",
         "L0",
-        ("policy.",),
+        ("policy.introspection",),
         HISTOGRAM,
         COUNTING,
         COUNTING_TWIN,

@@ -75,8 +75,12 @@ LATE = Naive(reference_first=False, rereads=True)
 WRONG = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("B7", "torch.py left", "L0", ("policy.",), SCALE_ADD, TORCH, TWIN, naive=Naive(runs=2), past_policy=WRONG),
-    Attack("B7", "tolerance written", "L0", ("policy.",), SCALE_ADD, TOLERANCE, TWIN, past_policy=WRONG),
-    Attack("B7", "reference written", "L0", ("policy.",), SCALE_ADD, REFERENCE, TWIN, naive=LATE, past_policy=WRONG),
-    Attack("B7", "written through torch", "L0", ("policy.",), SCALE_ADD, PACKAGE, TWIN, past_policy=WRONG),
+    Attack(
+        "B7", "torch.py left", "L0", ("policy.files",), SCALE_ADD, TORCH, TWIN, naive=Naive(runs=2), past_policy=WRONG
+    ),
+    Attack("B7", "tolerance written", "L0", ("policy.files",), SCALE_ADD, TOLERANCE, TWIN, past_policy=WRONG),
+    Attack(
+        "B7", "reference written", "L0", ("policy.files",), SCALE_ADD, REFERENCE, TWIN, naive=LATE, past_policy=WRONG
+    ),
+    Attack("B7", "written through torch", "L0", ("policy.files",), SCALE_ADD, PACKAGE, TWIN, past_policy=WRONG),
 )

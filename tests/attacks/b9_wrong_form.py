@@ -86,7 +86,7 @@ SOFTMAX_TWIN = text(
     """,
 )
 LONG = Naive(shape="r4_c8192")
-FORM = ("correctness.",)
+FORM = ("correctness.structure",)
 
 ATTACKS = (
     Attack("B9", "empty list", "L2", ("policy.decoy", *FORM), SCALE_ADD, EMPTY, SCALE_TWIN, faster=True),

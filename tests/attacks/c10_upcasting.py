@@ -14,6 +14,6 @@ TWIN_FP8 = honest("matmul_fp8").replace("tl.store(out_ptr", "total = total.to(tl
 TWIN_FP16 = honest("matmul").replace("tl.dot(a, b, total)", "tl.dot(a.to(tl.float16), b.to(tl.float16), total)")
 
 ATTACKS = (
-    Attack("C10", "fp8 as fp16", "L1", ("compile.",), MATMUL_FP8, UPCAST_FP8, TWIN_FP8),
-    Attack("C10", "fp16 as fp32", "L1", ("compile.",), MATMUL, UPCAST_FP16, TWIN_FP16),
+    Attack("C10", "fp8 as fp16", "L1", ("compile.instruction",), MATMUL_FP8, UPCAST_FP8, TWIN_FP8),
+    Attack("C10", "fp16 as fp32", "L1", ("compile.instruction",), MATMUL, UPCAST_FP16, TWIN_FP16),
 )

@@ -43,7 +43,7 @@ extern "C" int scale_add(const float *x, const float *y, double alpha, int64_t n
     return (int)cudaGetLastError();
 }
 """
-GUARD = ("correctness.", "process.")
+GUARD = ("correctness.guard_band", "process.crashed")
 
 ATTACKS = (
     Attack("C14", "behind an input", "L2", GUARD, SCALE_ADD, BEHIND, TWIN),

@@ -50,8 +50,8 @@ TWIN = text(
     """,
 )
 
-SEEN = ("correctness.", "policy.library_work")
+SEEN = ("correctness.uninitialised", "policy.library_work")
 LUCKY = Naive(tries=20)
-LATE = ("correctness.",)
+LATE = ("correctness.uninitialised",)
 
 ATTACKS = (Attack("C1", "freed memory", "L2", SEEN, SCALE_ADD, CHEAT, TWIN, naive=LUCKY, past_policy=LATE),)

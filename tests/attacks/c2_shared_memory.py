@@ -40,7 +40,7 @@ extern "C" int scale_add(const float *x, const float *y, double alpha, int64_t n
 """
 
 ATTACKS = (
-    Attack("C2", "over the limit", "L1", ("compile.",), MATMUL, OVER, UNDER),
+    Attack("C2", "over the limit", "L1", ("compile.shared_memory",), MATMUL, OVER, UNDER),
     Attack(
         "C2",
         "read before written",

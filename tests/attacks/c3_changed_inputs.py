@@ -52,8 +52,8 @@ TWIN = text(
     """,
 )
 AFTER = Naive(reference_first=False)
-CHANGED = ("correctness.",)
-EITHER = ("policy.", "correctness.")
+CHANGED = ("correctness.inputs_changed",)
+EITHER = ("policy.decoy", *CHANGED)
 
 ATTACKS = (
     Attack("C3", "by the kernel", "L2", CHANGED, SCALE_ADD, IN_KERNEL, TWIN, naive=AFTER),

@@ -107,7 +107,7 @@ TWIN = text(
     """,
 )
 SAMPLED = "(x.numel(), alpha, x[0].item(), x[-1].item(), y[0].item(), y[-1].item())"
-STALE = ("correctness.", "policy.")
+STALE = ("correctness.stale", "correctness.overlap", "policy.cache", "policy.library_work")
 
 ATTACKS = (
     Attack("C4", "by pointer", "L2", STALE, SCALE_ADD, remembering("x.data_ptr(), y.data_ptr()"), TWIN, faster=True),

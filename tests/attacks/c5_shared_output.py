@@ -79,8 +79,8 @@ TWIN = text(
         return (buffers[n].view(-1),)
     """,
 )
-HELD = ("correctness.",)
-KEPT = ("correctness.", "policy.cache")
+HELD = ("correctness.overlap",)
+KEPT = (*HELD, "policy.cache")
 
 ATTACKS = (
     Attack("C5", "one buffer", "L2", KEPT, SCALE_ADD, BUFFER, TWIN),

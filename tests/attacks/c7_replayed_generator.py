@@ -56,7 +56,7 @@ TWIN = text(
         return (out,)
     """,
 )
-STALE = ("correctness.", "policy.")
+STALE = ("correctness.", "policy.random")
 
 ATTACKS = (
     Attack("C7", "known seed", "L2", STALE, SCALE_ADD, SEED, TWIN, faster=True, past_policy=("correctness.",)),

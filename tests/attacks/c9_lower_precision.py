@@ -35,6 +35,6 @@ WRONG = ("correctness.",)
 ATTACKS = (
     Attack("C9", "half accumulator", "L2", WRONG, MATMUL, HALF, MATMUL_TWIN, naive=NORM),
     Attack("C9", "bfloat16 product", "L2", WRONG, SCALE_ADD, ROUNDED, TWIN, naive=NORM),
-    Attack("C9", "global switch", "L0", ("policy.",), MATMUL, SWITCH, SWITCH_TWIN, past_policy=WRONG),
-    Attack("C9", "default dtype", "L0", ("policy.",), SCALE_ADD, DEFAULT, TWIN, past_policy=WRONG),
+    Attack("C9", "global switch", "L0", ("policy.flags",), MATMUL, SWITCH, SWITCH_TWIN, past_policy=WRONG),
+    Attack("C9", "default dtype", "L0", ("policy.flags",), SCALE_ADD, DEFAULT, TWIN, past_policy=WRONG),
 )

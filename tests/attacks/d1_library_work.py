@@ -135,11 +135,13 @@ VECTOR_TWIN = (
     .replace("scale_add_kernel", "add")
     .replace("    n = x.numel()\n", "    # not torch.add(y, x, alpha=alpha), and no torch.compile\n    n = x.numel()\n")
 )
-RAN = ("correctness.",)
+WORK = ("policy.library_work",)
+SEEN = (*WORK, "policy.introspection")
+RAN = ("correctness.no_launch", "correctness.library_work")
 
 ATTACKS = (
     *(
-        Attack("D1", face, "L0", ("policy.",), MATMUL, cheat, TWIN, faster=True, past_policy=RAN)
+        Attack("D1", face, "L0", SEEN, MATMUL, cheat, TWIN, faster=True, past_policy=RAN)
         for face, cheat in (
             ("operator", OPERATOR),
             ("function", FUNCTION),
@@ -153,8 +155,8 @@ ATTACKS = (
             ("special method", DUNDER),
         )
     ),
-    Attack("D1", "compiled", "L0", ("policy.",), SCALE_ADD, COMPILED, VECTOR_TWIN, past_policy=RAN),
-    Attack("D1", "method chain", "L0", ("policy.",), SCALE_ADD, CHAIN, VECTOR_TWIN, faster=True, past_policy=RAN),
-    Attack("D1", "into the output", "L0", ("policy.",), SCALE_ADD, INTO, VECTOR_TWIN, faster=True, past_policy=RAN),
-    Attack("D1", "cublas", "L0", ("policy.",), MATMUL, CUBLAS, MMA, gpu=True, dsl="cuda", language="cuda"),
+    Attack("D1", "compiled", "L0", WORK, SCALE_ADD, COMPILED, VECTOR_TWIN, past_policy=RAN),
+    Attack("D1", "method chain", "L0", WORK, SCALE_ADD, CHAIN, VECTOR_TWIN, faster=True, past_policy=RAN),
+    Attack("D1", "into the output", "L0", WORK, SCALE_ADD, INTO, VECTOR_TWIN, faster=True, past_policy=RAN),
+    Attack("D1", "cublas", "L0", WORK, MATMUL, CUBLAS, MMA, gpu=True, dsl="cuda", language="cuda"),
 )

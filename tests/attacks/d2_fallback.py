@@ -101,8 +101,12 @@ BRANCH_TWIN = text(
 RAN = ("correctness.",)
 
 ATTACKS = (
-    Attack("D2", "try and except", "L0", ("policy.",), SCALE_ADD, TRY, TWIN, faster=True, past_policy=RAN),
-    Attack("D2", "suppressed", "L0", ("policy.",), SCALE_ADD, SUPPRESSED, TWIN, faster=True, past_policy=RAN),
-    Attack("D2", "guard that swallows", "L0", ("policy.",), SCALE_ADD, QUIET, TWIN, faster=True, past_policy=RAN),
-    Attack("D2", "branch", "L0", ("policy.",), SCALE_ADD, BRANCH, BRANCH_TWIN, faster=True, past_policy=RAN),
+    Attack("D2", "try and except", "L0", ("policy.fallback",), SCALE_ADD, TRY, TWIN, faster=True, past_policy=RAN),
+    Attack("D2", "suppressed", "L0", ("policy.fallback",), SCALE_ADD, SUPPRESSED, TWIN, faster=True, past_policy=RAN),
+    Attack(
+        "D2", "guard that swallows", "L0", ("policy.fallback",), SCALE_ADD, QUIET, TWIN, faster=True, past_policy=RAN
+    ),
+    Attack(
+        "D2", "branch", "L0", ("policy.library_work",), SCALE_ADD, BRANCH, BRANCH_TWIN, faster=True, past_policy=RAN
+    ),
 )

@@ -70,11 +70,23 @@ TWIN = text(
     """,
 )
 RAN = ("correctness.",)
-EITHER = ("policy.", "correctness.")
+EITHER = ("policy.decoy", "correctness.ignored_kernel")
 
 ATTACKS = (
-    Attack("D3", "never launched", "L0", ("policy.",), SCALE_ADD, NEVER, TWIN, faster=True, past_policy=RAN),
-    Attack("D3", "launched and ignored", "L0", ("policy.",), SCALE_ADD, IGNORED, TWIN, faster=True, past_policy=RAN),
+    Attack(
+        "D3", "never launched", "L0", ("policy.library_work",), SCALE_ADD, NEVER, TWIN, faster=True, past_policy=RAN
+    ),
+    Attack(
+        "D3",
+        "launched and ignored",
+        "L0",
+        ("policy.library_work",),
+        SCALE_ADD,
+        IGNORED,
+        TWIN,
+        faster=True,
+        past_policy=RAN,
+    ),
     Attack("D3", "host arithmetic", "L2", EITHER, SCALE_ADD, HOST, TWIN, faster=True, past_policy=RAN),
-    Attack("D3", "kernel that copies", "L0", ("policy.",), SCALE_ADD, COPY, TWIN, past_policy=RAN),
+    Attack("D3", "kernel that copies", "L0", ("policy.library_work",), SCALE_ADD, COPY, TWIN, past_policy=RAN),
 )

@@ -70,7 +70,7 @@ TWIN = text(
 KNOWN = {"champion naive": CHAMPION}
 
 ATTACKS = (
-    Attack("D4", "champion again", "L0", ("policy.",), ROW_SOFTMAX, CHAMPION, TWIN, known=KNOWN),
-    Attack("D4", "names changed", "L0", ("policy.",), ROW_SOFTMAX, RENAMED, TWIN, known=KNOWN),
-    Attack("D4", "padded with dead code", "L0", ("policy.",), ROW_SOFTMAX, PADDED, TWIN, known=KNOWN),
+    Attack("D4", "champion again", "L0", ("policy.similar",), ROW_SOFTMAX, CHAMPION, TWIN, known=KNOWN),
+    Attack("D4", "names changed", "L0", ("policy.similar",), ROW_SOFTMAX, RENAMED, TWIN, known=KNOWN),
+    Attack("D4", "padded with dead code", "L0", ("policy.similar",), ROW_SOFTMAX, PADDED, TWIN, known=KNOWN),
 )

@@ -94,10 +94,30 @@ TWIN = (
 LOST = ("correctness.", "process.")
 
 ATTACKS = (
-    Attack("D5", "reference file", "L0", ("policy.",), SCALE_ADD, REFERENCE, TWIN, faster=True, past_policy=LOST),
-    Attack("D5", "the target's file", "L0", ("policy.",), SCALE_ADD, TARGET, TWIN, faster=True, past_policy=LOST),
-    Attack("D5", "the target's module", "L0", ("policy.",), SCALE_ADD, IMPORTED, TWIN, faster=True, past_policy=LOST),
-    Attack("D5", "another candidate", "L0", ("policy.",), SCALE_ADD, OTHER, TWIN, past_policy=LOST),
-    Attack("D5", "the log", "L0", ("policy.",), SCALE_ADD, LOG, TWIN, past_policy=LOST),
-    Attack("D5", "loader through torch", "L0", ("policy.",), SCALE_ADD, QUIET, TWIN, faster=True, past_policy=LOST),
+    Attack("D5", "reference file", "L0", ("policy.files",), SCALE_ADD, REFERENCE, TWIN, faster=True, past_policy=LOST),
+    Attack("D5", "the target's file", "L0", ("policy.files",), SCALE_ADD, TARGET, TWIN, faster=True, past_policy=LOST),
+    Attack(
+        "D5",
+        "the target's module",
+        "L0",
+        ("policy.dynamic_code",),
+        SCALE_ADD,
+        IMPORTED,
+        TWIN,
+        faster=True,
+        past_policy=LOST,
+    ),
+    Attack("D5", "another candidate", "L0", ("policy.files",), SCALE_ADD, OTHER, TWIN, past_policy=LOST),
+    Attack("D5", "the log", "L0", ("policy.files",), SCALE_ADD, LOG, TWIN, past_policy=LOST),
+    Attack(
+        "D5",
+        "loader through torch",
+        "L0",
+        ("policy.dynamic_code",),
+        SCALE_ADD,
+        QUIET,
+        TWIN,
+        faster=True,
+        past_policy=LOST,
+    ),
 )

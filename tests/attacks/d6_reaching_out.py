@@ -99,9 +99,11 @@ TWIN = text(
 ENDED = ("process.", "correctness.")
 
 ATTACKS = (
-    Attack("D6", "encoded text", "L0", ("policy.",), SCALE_ADD, ENCODED, TWIN, faster=True, past_policy=ENDED),
-    Attack("D6", "spawned process", "L0", ("policy.",), SCALE_ADD, SPAWNED, TWIN, past_policy=ENDED),
-    Attack("D6", "shell", "L0", ("policy.",), SCALE_ADD, SHELL, TWIN, past_policy=ENDED),
-    Attack("D6", "network", "L0", ("policy.",), SCALE_ADD, NETWORK, TWIN, past_policy=ENDED),
-    Attack("D6", "key of the environment", "L0", ("policy.",), SCALE_ADD, KEY, TWIN, past_policy=ENDED),
+    Attack(
+        "D6", "encoded text", "L0", ("policy.dynamic_code",), SCALE_ADD, ENCODED, TWIN, faster=True, past_policy=ENDED
+    ),
+    Attack("D6", "spawned process", "L0", ("policy.process",), SCALE_ADD, SPAWNED, TWIN, past_policy=ENDED),
+    Attack("D6", "shell", "L0", ("policy.process",), SCALE_ADD, SHELL, TWIN, past_policy=ENDED),
+    Attack("D6", "network", "L0", ("policy.network",), SCALE_ADD, NETWORK, TWIN, past_policy=ENDED),
+    Attack("D6", "key of the environment", "L0", ("policy.flags",), SCALE_ADD, KEY, TWIN, past_policy=ENDED),
 )

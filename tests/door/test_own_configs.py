@@ -100,9 +100,10 @@ def loop(folder: Path, own: Path, environment: dict[str, str]) -> dict[str, obje
 
     run("constraints", "seed", "hardware=h200_pcie")
     run("profile", "import", "p.csv", "target=double", "hardware=h200_pcie", "shape=n1m")
-    record: dict[str, object] = json.loads(run("generate", "judge=none", "target=double", "hardware=h200_pcie", "state=0", "--json"))
+    asked = ("generate", "judge=none", "target=double", "hardware=h200_pcie", "state=0")
+    record: dict[str, object] = json.loads(run(*asked, "--json"))
     untold = "policy.attempts_shown=0"  # the playbook has few configurations here, and would not try them twice
-    run("generate", "judge=none", "-m", "target=double", "hardware=h200_pcie", "state=0", untold, "hydra/launcher=joblib")
+    run(*asked, "-m", untold, "hydra/launcher=joblib")
     assert "every byte is equal" in run("replay", "--all")
     return record
 

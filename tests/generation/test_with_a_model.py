@@ -57,7 +57,8 @@ def test_all_six_states_of_both_targets_in_one_sweep_each_in_form_and_replayed(
     (workspace / "ref.py").write_text("def reference(x):\n    return x\n")
     (workspace / "parts.yaml").write_text(f"targets: [{', '.join(TARGETS)}]\nreference: ref.py\n")
     with serving(answers()) as server:
-        sweep = ("generate", "judge=none", "-m", f"target={','.join(TARGETS)}", "state=0,1,2,3,4,5", "pr=x.diff", "parts=parts.yaml")
+        states = ("state=0,1,2,3,4,5", "pr=x.diff", "parts=parts.yaml")
+        sweep = ("generate", "judge=none", "-m", f"target={','.join(TARGETS)}", *states)
         assert kernelgen(*sweep, *MODEL, f"lm.api_base={server.url}", "--json") == 0
     records = [json.loads(line) for line in capfd.readouterr().out.splitlines() if line.startswith("{")]
     assert {(r["target"], r["state"]) for r in records} == {(t, n) for t in TARGETS for n in range(6)}

@@ -38,32 +38,58 @@ class Checker:
         self._last: dict[Role, tuple[Expected, Outputs]] = {}
         self._settled: set[Role] = set()
 
-    def first(self, role: Role, expected: Expected, said: Answer, outputs: Outputs) -> None:
-        """Check form and values of the answer to the first call. Raises Failing."""
+    def first(
+        self,
+        role: Role,
+        expected: Expected,
+        said: Answer,
+        outputs: Outputs,
+        again: Callable[[], Outputs],
+        settle_s: float,
+    ) -> None:
+        """Check form and values of the answer to the first calls. Raises Failing."""
         forms = checks.form_faults(expected, said.text("returned"), said.records("forms"), self._device)
         if forms:
             raise Failing(role, replace(forms[0], check="benchmark.wrong"))
-        fault = self.wrong(role, expected, outputs, None, 0.0)
-        if fault is not None:
-            raise Failing(role, fault)
+        found = self._compared(expected, outputs)
+        if found is not None:
+            raise Failing(role, self._why(role, expected, outputs, found, again, settle_s))
+        self._last[role] = (expected, outputs)
 
     def wrong(
-        self, role: Role, expected: Expected, outputs: Outputs, again: Callable[[], Outputs] | None, settle_s: float
+        self, role: Role, expected: Expected, outputs: Outputs, again: Callable[[], Outputs], settle_s: float
     ) -> Fault | None:
         """What is wrong with an answer; `again` has it handed over once more, after a further synchronise."""
-        place = expected.case.place
         found = self._compared(expected, outputs)
-        before, self._last[role] = self._last.get(role), (expected, outputs)
-        if found is None:
-            return self._changed(role, place, outputs, again, settle_s)
+        if found is not None:
+            return self._why(role, expected, outputs, found, again, settle_s)
+        self._last[role] = (expected, outputs)
+        if role not in self._settled:  # once a shape and side there is time for late work
+            self._settled.add(role)
+            time.sleep(settle_s)
+        if same(outputs, again()):
+            return None
+        return Fault("benchmark.late_work", f"{expected.case.place}: the answer changed after the call had ended")
+
+    def _why(
+        self,
+        role: Role,
+        expected: Expected,
+        outputs: Outputs,
+        found: Fault,
+        again: Callable[[], Outputs],
+        settle_s: float,
+    ) -> Fault:
+        """A wrong answer's fault: one of an earlier call, one that comes late, or just wrong."""
+        place = expected.case.place
+        before = self._last.get(role)
         if before is not None and before[0] is not expected and same(before[1], outputs):
             reason = f"{place}: the answer is the one to what the same tensors held before: {found.reason}"
             return replace(found, check="benchmark.stale", reason=reason)
-        if again is not None:
-            time.sleep(settle_s)
-            if self._compared(expected, again()) is None:
-                reason = f"{place}: the answer was right only {settle_s:g} s after the call had ended: {found.reason}"
-                return replace(found, check="benchmark.late_work", reason=reason)
+        time.sleep(settle_s)
+        if self._compared(expected, again()) is None:
+            reason = f"{place}: the answer was right only {settle_s:g} s after the call had ended: {found.reason}"
+            return replace(found, check="benchmark.late_work", reason=reason)
         return replace(found, check="benchmark.wrong")
 
     def _compared(self, expected: Expected, outputs: Outputs) -> Fault | None:
@@ -78,16 +104,3 @@ class Checker:
         if known.expected is not expected:
             self._known = _Known(expected, outputs)
         return None
-
-    def _changed(
-        self, role: Role, place: str, outputs: Outputs, again: Callable[[], Outputs] | None, settle_s: float
-    ) -> Fault | None:
-        """Whether a right answer changes afterwards; once a shape and side there is time for it."""
-        if again is None:
-            return None
-        if role not in self._settled:
-            self._settled.add(role)
-            time.sleep(settle_s)
-        if same(outputs, again()):
-            return None
-        return Fault("benchmark.late_work", f"{place}: the answer changed after the call had ended")

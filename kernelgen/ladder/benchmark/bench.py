@@ -7,6 +7,7 @@ inputs are made anew for each pair, as far as time goes, and written to a side j
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import statistics
@@ -69,7 +70,7 @@ class Shape:
     chosen: dict[str, str] = field(default_factory=dict)
     """Configurations chosen by role, as the process says."""
     unchanged_s: float | None = None
-    """Median time of a call of the candidate on contents that do not change."""
+    """Longest time of a call of the candidate on contents that do not change, of the probes."""
     launch_s: float | None = None
     """Time of an empty kernel."""
 
@@ -95,6 +96,7 @@ class Bench:
             for role in SIDES:
                 self.seats[role] = seat = self._open(role)
                 seat.patience.left_s = seat.patience.seconds = self._terms.shape_s
+                seat.prepare()
             self._share()
             for seat in self.seats.values():
                 seat.load()
@@ -126,7 +128,8 @@ class Bench:
             said, answer = seat.warm(first)
             shape.setup_s[role] = said.figure("seconds")
             if role != "blank":
-                self._checker.first(role, first, said, answer)
+                again = functools.partial(seat.again, CALL, 0)
+                self._checker.first(role, first, said, answer, again, self.recipe.settle_s)
         self._choose_calls()
         self._choose_rounds(pairs)
         self._choose_sets()
@@ -151,7 +154,7 @@ class Bench:
         counts = shape.calls * shape.rounds
         if not shape.far:
             walls = [self._block("candidate", self._set, delta=0).wall_s for _ in range(self.recipe.probes)]
-            shape.unchanged_s = max(LEAST_S, (statistics.median(walls) - blank_s) / counts)
+            shape.unchanged_s = max(LEAST_S, (max(walls) - blank_s) / counts)
         blank = self.seats["blank"]
         walls = [self._timed(blank, CALL, self._set, 1).wall_s for _ in range(self.recipe.probes)]
         shape.launch_s = max(0.0, (statistics.median(walls) - blank_s) / counts)
@@ -217,8 +220,7 @@ class Bench:
 
     def _usual(self, role: Role) -> float:
         """Seconds of a block, the first of which may be slow."""
-        times = PILOTS if role != "candidate" else 1
-        return min(self._block(role, self.first).wall_s for _ in range(times))
+        return min(self._block(role, self.first).wall_s for _ in range(PILOTS))
 
     def _choose_sets(self) -> None:
         """How many pairs share a set of inputs, so that making them takes no more time than it may."""

@@ -84,6 +84,7 @@ class DeviceMemory(Memory):
         Raises:
             DriverError: the driver gives no such memory.
         """
+        torch.cuda.synchronize()  # makes a context where there is none yet
         handle, descriptor = _U64(), ctypes.c_int()
         properties = _properties()
         _call("cuMemCreate", ctypes.byref(handle), _SIZE(_rounded(size)), ctypes.byref(properties), _U64(0))

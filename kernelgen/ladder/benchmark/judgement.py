@@ -100,8 +100,8 @@ def doubts(one: Measured, recipe: Recipe, ceilings: Ceilings | None, *, on_gpu: 
         if one.us("candidate") < least:
             reason = f"{place}: {one.us('candidate'):.3g} us a call; no GPU of this kind takes less than {least:.3g} us"
             found.append(Fault("benchmark.impossible", reason))
-    unchanged_s, usual_s = one.shape.unchanged_s, statistics.median(one.times["candidate"])
-    if unchanged_s is not None and unchanged_s < recipe.remembered * usual_s:
+    unchanged_s, usual_s = one.shape.unchanged_s, min(one.times["candidate"])
+    if recipe.decides and unchanged_s is not None and unchanged_s < recipe.remembered * usual_s:
         share = unchanged_s / usual_s
         reason = f"{place}: on contents that do not change a call takes {share:.2g} of its time: it keeps results"
         found.append(Fault("benchmark.remembered", reason))

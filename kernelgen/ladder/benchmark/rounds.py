@@ -58,6 +58,7 @@ class Round:
         """Capture the round in a CUDA graph, if asked to."""
         if not as_graph:
             return
+        torch.cuda.synchronize()  # the inputs may still be in the making on another stream
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             self._one(0)

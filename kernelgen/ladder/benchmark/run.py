@@ -116,7 +116,7 @@ class Run:
                 self._close(bench, found)
         except Failing as failing:
             found.failing = failing
-        found.notes += bench.notes
+        found.notes += [*bench.notes, *dict.fromkeys(note for seat in bench.seats.values() for note in seat.notes)]
         return found
 
     def _shape(self, bench: Bench, name: str, dims: dict[str, int]) -> Measured:

@@ -57,6 +57,7 @@ class Seat:
         self.calls = Calls(self.session, self.patience)
         self._library = library
         self.suspicions: dict[str, Fault] = {}
+        self.notes: list[str] = []
         self.chosen = ""
 
     def __enter__(self) -> Seat:
@@ -65,12 +66,15 @@ class Seat:
     def __exit__(self, *_: object) -> None:
         self.session.close()
 
+    def prepare(self) -> None:
+        """Let it get ready for what it times. Raises HarnessError."""
+        self.calls.prepare(self.subject.dsl, self.device, self.subject.goal.compute_capability)
+
     def load(self) -> None:
         """Load what it times. Raises Failing."""
-        goal, library = self.subject.goal, self._library
+        library = self._library
         if library is not None:
             shutil.copy(library, self.session.folder / library.name)
-        self.calls.prepare(self.subject.dsl, self.device, goal.compute_capability)
         self.calls.doing = "at its import"
         answer = self._ask(
             "load",
@@ -114,6 +118,7 @@ class Seat:
         self._hand_memory("reveal", self.shared.memory, inputs=INPUTS, **described, **where)
         self._placed, size = place(expected.specs)
         self._answers = create(size)
+        self._held = torch.empty_like(self._answers.bytes)
         places = [one.as_list() for one in self._placed]
         self._hand_memory("outputs", self._answers, memory=self.memory, size=size, outputs=places)
 
@@ -127,6 +132,7 @@ class Seat:
         """The first calls: what is said of the answer, and the answer. Raises Failing."""
         answer = self._ask("warm", inputs=INPUTS)
         self._ran(answer, f"{expected.case.place}, first call")
+        self._copy()
         return answer, self._copied()
 
     def capture(self, name: str, steps: list[list[Any]], flush_bytes: int, *, graph: bool) -> None:
@@ -147,7 +153,10 @@ class Seat:
         """Time some rounds of calls and take one answer of the last. Inputs are written before. Raises Failing."""
         self._answers.bytes.fill_(POISON)
         self.settle()
-        if self._ask("ready", name=name, delta=delta).flag("persisting"):
+        ready = self._ask("ready", name=name, delta=delta)
+        if ready.text("unreset"):
+            self.notes.append(f"lines may stay in the L2 cache between calls: {ready.text('unreset')}")
+        if ready.flag("persisting"):
             reason = f"{self.calls.doing}: the {self.role} set aside L2 cache for lines that stay between calls"
             self.suspicions.setdefault("benchmark.persisting", Fault("benchmark.persisting", reason))
         in_time = self.memory == "device" or self.device == "cpu"
@@ -155,18 +164,20 @@ class Seat:
         try:
             began = time.perf_counter()
             said = self._ask("block", name=name, rounds=rounds, answer=answer, hand=in_time)
-            outputs = self._copied() if in_time else ()
+            if in_time:
+                self._copy()
             wall_s = time.perf_counter() - began
         finally:
             gc.enable()
         self._ran(said, self.calls.doing)
-        return Block(wall_s, said.figure("us"), outputs if in_time else self.again(name, answer))
+        return Block(wall_s, said.figure("us"), self._copied() if in_time else self.again(name, answer))
 
     def again(self, name: str, answer: int) -> Outputs:
-        """An answer of the last block, handed over again."""
+        """An answer of the last block, or of the first calls before any was prepared, handed over again."""
         self._answers.bytes.fill_(POISON)
         self.settle()
         self._ask("hand", name=name, answer=answer)
+        self._copy()
         return self._copied()
 
     def twice(self) -> None:
@@ -176,8 +187,8 @@ class Seat:
         once, again = said.texts("once"), said.texts("again")
         if once != again:
             reason = (
-                f"{self.calls.doing}: on contents it has just been called on it launches {', '.join(again) or 'nothing'}"
-                f" in place of {', '.join(once) or 'nothing'}: it keeps results"
+                f"{self.calls.doing}: on contents that it has just been called on it launches "
+                f"{', '.join(again) or 'nothing'} in place of {', '.join(once) or 'nothing'}: it keeps results"
             )
             self.suspicions.setdefault("benchmark.remembered", Fault("benchmark.remembered", reason))
 
@@ -187,10 +198,14 @@ class Seat:
         self.chosen = answer.text("chosen") or self.chosen
         self._note(answer, self.calls.doing)
 
-    def _copied(self) -> Outputs:
-        """The judge's copy of what was handed over."""
-        held = self._answers.bytes.clone()
+    def _copy(self) -> None:
+        """Copy what was handed over to where no other process sees it, in memory that is there already."""
+        self._held.copy_(self._answers.bytes)
         self.settle()
+
+    def _copied(self) -> Outputs:
+        """The last copy, as tensors that stay."""
+        held = self._held.clone()
         tensors = []
         for one in self._placed:
             raw = held[one.offset : one.offset + one.nbytes]

@@ -1,8 +1,9 @@
 """The timed side: a candidate, the champion or nothing at all, called in blocks on inputs it is shown. Runs contained.
 
-Beside the requests of `correctness.caller`: share, outputs, warm, capture, ready, block, hand, twice, look. A block is some rounds of
-the same calls; before each call one element of one input is changed and the L2 cache emptied, and at its end one answer
-is copied to where the judge's clock waits for it. Candidate code runs in this very process and may change any of it.
+Beside the requests of `correctness.caller`: share, outputs, warm, capture, ready, block, hand, twice, look. A block is
+some rounds of the same calls; before each call one element of one input is changed and the L2 cache emptied, and at its
+end one answer is copied to where the judge's clock waits for it. Candidate code runs in this very process and may
+change any of it.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class TimedSide(_Side):
         self._rounds: dict[str, Round] = {}
         self._aside = 0
         self._launched: list[str] = []
+        self._first: list[Any] = []
         self._answers: Memory | None = None
         self.requests |= {
             "share": self._share,
@@ -73,8 +75,8 @@ class TimedSide(_Side):
 
     def _share(self, message: Message, descriptors: list[int]) -> Message:
         """Try whether GPU memory of the other side's can be mapped here."""
-        self._aside = persisting_bytes()
         try:
+            self._aside = persisting_bytes()
             memory = DeviceMemory(descriptors[0], message["size"])
             memory.close()
             return {"bytes": memory.bytes.tolist(), "why": ""}
@@ -123,6 +125,7 @@ class TimedSide(_Side):
         plain = answer if type(answer) is tuple else ()
         forms = [self._form(output, plain, {"inputs": message["inputs"], "keep": "warm"}) for output in plain]
         del self._kept["warm"]
+        self._first = [answer]
         self._copy(answer)
         self._synchronise()
         described = {"returned": "tuple" if type(answer) is tuple else type(answer).__name__, "forms": forms}
@@ -130,6 +133,7 @@ class TimedSide(_Side):
 
     def _capture(self, message: Message, _: list[int]) -> Message:
         """Prepare a round by a name: as a CUDA graph, or as plain calls."""
+        self._first.clear()
         call = self._entry_point if message["calls"] else _no_call
         one = Round(
             self._shown,
@@ -150,14 +154,18 @@ class TimedSide(_Side):
         """Take the new contents over, spoil earlier answers, and leave nothing in the L2 cache on purpose."""
         self._shown.change(self._shown.scalars)
         self._rounds[message["name"]].ready(message["delta"])
-        held = False
+        held, unreset = False, ""
         if self._device != "cpu":
-            held = persisting_bytes() > self._aside
-            forget_persisting()
-            self._aside = persisting_bytes()
+            try:
+                held = persisting_bytes() > self._aside
+                forget_persisting()
+                self._aside = persisting_bytes()
+            except DriverError as error:
+                unreset = str(error)
+        self._launched.clear()
         gc.collect(0)
         self._synchronise()
-        return {"persisting": held}
+        return {"persisting": held, "unreset": unreset}
 
     def _block(self, message: Message, _: list[int]) -> Message:
         """Some rounds, then one answer handed over, as soon as possible."""
@@ -172,9 +180,10 @@ class TimedSide(_Side):
             return self._failure(error)
 
     def _hand(self, message: Message, _: list[int]) -> Message:
-        """Hand an answer of the last block over again."""
+        """Hand an answer of the last block, or of the first call, over again."""
         self._synchronise()
-        self._copy(self._rounds[message["name"]].answers[message["answer"]])
+        answers = self._rounds[message["name"]].answers if message["name"] in self._rounds else self._first
+        self._copy(answers[message["answer"]])
         self._synchronise()
         return {}
 
@@ -183,7 +192,7 @@ class TimedSide(_Side):
         self._shown.change(self._shown.scalars)
         launched = []
         try:
-            for _ in range(2):
+            for _time in range(2):
                 self._launched.clear()
                 self._entry_point(self._shown)
                 self._synchronise()

@@ -6,15 +6,18 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernelgen.ladder.channel import read_descriptor
 from kernelgen.ladder.subject import Subject
 
 QUERIED = (
-    "name", "driver_version", "clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "pstate",
-    "clocks_throttle_reasons.active", "utilization.gpu", "memory.used",
+    "name", "driver_version", "clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "pstate", "utilization.gpu",
+    "memory.used",
 )  # fmt: skip
+# older drivers have another name for it
+REASONS = "clocks_event_reasons.active"
 TIMEOUT_S = 20
 BUILT = (".cubin", ".so")
 # parts of launchers, the same for every kernel
@@ -27,15 +30,20 @@ def gpu_now(index: int) -> dict[str, str]:
     program = shutil.which("nvidia-smi")
     if program is None:
         return {"absent": "there is no nvidia-smi here"}
-    command = [program, f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader", f"--id={index}"]
+    answer = _asked(program, index, (*QUERIED, REASONS))
+    return _asked(program, index, QUERIED) if "absent" in answer else answer
+
+
+def _asked(program: str, index: int, fields: Sequence[str]) -> dict[str, str]:
+    command = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader", f"--id={index}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"absent": f"nvidia-smi: {type(error).__name__}"}
     values = [value.strip() for value in done.stdout.strip().split(",")]
-    if done.returncode != 0 or len(values) != len(QUERIED):
+    if done.returncode != 0 or len(values) != len(fields):
         return {"absent": f"nvidia-smi: {(done.stderr or done.stdout).strip()[:200]}"}
-    return dict(zip(QUERIED, values, strict=True))
+    return dict(zip(fields, values, strict=True))
 
 
 def role_digest(subject: Subject) -> str:

@@ -1,6 +1,6 @@
 """The levels that a worker climbs with one job, and L3 and L4 as every caller makes them.
 
-A level that fails or is suspect ends the climb, and so does an L3 that this machine cannot tell: L4 rests on it. Nothing
+A level that fails or is suspect ends the climb, and so does an L3 that this machine cannot tell: L4 rests on it. None
 below ends it by being inconclusive.
 """
 
@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kernelgen.errors import HarnessError
 from kernelgen.ladder import benchmark, correctness
 from kernelgen.ladder import compile as compiling
+from kernelgen.ladder.benchmark.surroundings import role_digest
 from kernelgen.ladder.benchmark.terms import Terms3
 from kernelgen.ladder.decide import decide
 from kernelgen.ladder.results import Result
@@ -134,8 +136,11 @@ def _missing(job: Job, bench: Bench) -> str | None:
 
 
 def _against(result: Result, job: Job) -> Result:
-    """The result with what it was measured against, which the figures mean nothing without."""
+    """The result with what it was measured against. Raises HarnessError where the sides are not the job's."""
     if job.champion is None or not result.details:
         return result
+    sides = {"candidate": role_digest(job.subject), "champion": role_digest(job.champion.subject)}
+    if result.details["roles"] != sides:
+        raise HarnessError(f"{result.level} measured other sides than those of job {job.number}")
     champion = {"id": job.champion.id, "digest": job.champion.digest}
     return replace(result, details={**result.details, "champion": champion})

@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
+from kernelgen import __version__
+
 SMI = "nvidia-smi"
 SMI_S = 20.0
 FIELDS = {
@@ -40,6 +42,7 @@ def described(holds: Mapping[str, str]) -> dict[str, str]:
     return {
         **{name: said for name, said in found.items() if said is not None},
         **_asked(FIELDS),
+        "kernelgen": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         **holds,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgen.errors import KernelgenError
+from kernelgen.ladder import compile as compiling
 from kernelgen.ladder.containment.child import die_with
 from kernelgen.ladder.servers import Servers
 from kernelgen.ladder.work.jobs import WorkLevel, read_work
@@ -56,12 +57,18 @@ def main(arguments: list[str]) -> int:
 
 
 def _judge(order: Order, folder: Path, teller: _Teller) -> None:
-    import torch
-
     work = read_work(folder, place=folder)
     job = next(job for job in work.jobs if job.number == order.job)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     with Servers(contained=order.contained) as servers:
+        # servers import while this process does, and while the first level is judged
+        servers.get(compiling.KINDS[job.subject.dsl])
+        import torch
+
+        from kernelgen.ladder.correctness.level import server_kind
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if work.settings.level != "L1" and device == "cuda":
+            servers.get(server_kind(job.subject, device))
         for result in climb(job, Bench(work.settings, servers.get, device), teller.starting):
             teller.tell({"result": result.as_dict()})
             if device == "cuda":

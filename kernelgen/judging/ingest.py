@@ -147,8 +147,9 @@ def _alone(log: Path) -> Iterator[None]:
     """Hold other ingests of this log back: between looking and appending none may come. Raises LogError."""
     path = log.with_name(log.name + LOCK)
     try:
-        with path.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        file = path.open("a")
     except OSError as error:
         raise LogError(f"{path} cannot be written: {error.strerror}.") from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

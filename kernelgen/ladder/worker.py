@@ -124,16 +124,17 @@ def _containment(contained: bool) -> str:
 def _journal(path: Path) -> Iterator[BinaryIO]:
     """The file of lines, held against another worker. Raises BadInput where it cannot be used."""
     try:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BadInput(f"Another worker writes {path}; wait for it, or end it.") from None
-            if os.path.samestat(os.fstat(file.fileno()), os.fstat(sys.stdout.fileno())):
-                raise BadInput(f"{path} is kept by the worker itself: name it with out= in place of redirecting to it.")
-            yield file
+        file = path.open("ab")
     except OSError as error:
         raise BadInput(f"{path} cannot be written ({error.strerror}); name another file with out=.") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BadInput(f"Another worker writes {path} ({error.strerror}); wait for it, or end it.") from error
+        if os.path.samestat(os.fstat(file.fileno()), os.fstat(sys.stdout.fileno())):
+            raise BadInput(f"{path} is kept by the worker itself: name it with out= in place of redirecting to it.")
+        yield file
 
 
 def _tell(job: Job, count: int, results: Sequence[Result]) -> None:

@@ -20,7 +20,7 @@ SEED = text(
     LAUNCH,
     """
     generator = torch.Generator().manual_seed(42)
-    ANSWER = launch(*(torch.randn(2048, generator=generator) for _ in range(2)), 2.125)
+    ANSWER = launch(*(torch.randn(2048, generator=generator) for _ in range(2)), 2.125 + 42 % 5 / 8)
 
 
     def scale_add(x, y, alpha):

@@ -6,11 +6,22 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kernelgen.catalog import Catalog, shipped_conf
+from kernelgen.door import compose
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import VerdictReached
+from kernelgen.judging.bundle import Bundled, bundle
+from kernelgen.judging.ingest import Taken, ingest
+from kernelgen.judging.session import Session, session
+from kernelgen.judging.subjects import Judged, Place, find
+from kernelgen.ladder.work.jobs import WorkLevel
+
+POLICY = compose.compose(["policy.benchmark_pairs=5"], ()).config.policy
 
 TARGET_YAML = """\
 name: tripled
@@ -174,3 +185,37 @@ def work(workspace: Workspace, *arguments: str) -> subprocess.CompletedProcess[s
         timeout=280,
         check=False,
     )
+
+
+class Desk(Workspace):
+    """A workspace whose verbs are called in this process."""
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        catalog = Catalog([shipped_conf(), self.folder / "mine"])
+        with (
+            EventLog.open(self.log) as log,
+            session(log, self.folder / "constraints.jsonl", catalog, POLICY) as judging,
+        ):
+            yield judging
+
+    def found(self, judging: Session, *names: str) -> list[Judged]:
+        catalog = judging.rivals.catalog
+        place = Place(judging.log, catalog, catalog.hardware("h200"), "tripled")
+        return [find(str(self.folder / f"{name}.py"), place) for name in names]
+
+    def bundled(self, *names: str, level: WorkLevel = "L4", **how: Any) -> Bundled:
+        with self.session() as judging:
+            return bundle(self.found(judging, *names), self.out, level, judging, **how)
+
+    def ingested(self, *texts: str) -> list[Taken]:
+        with self.session() as judging:
+            return list(ingest(texts, judging))
+
+
+def two_candidates(folder: Path) -> Desk:
+    """A desk with the candidates `good` and `other`."""
+    made = Desk(folder)
+    made.candidate("good", kernel(size=256))
+    made.candidate("other", kernel(size=512))
+    return made

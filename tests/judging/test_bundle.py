@@ -4,77 +4,37 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from bundle_workspace import BLOCKED, KERNEL, Workspace, bare_machine, kernel, work, worker_command
+from bundle_workspace import BLOCKED, KERNEL, Desk, bare_machine, kernel, two_candidates, work, worker_command
 
 from kernelgen import ids
-from kernelgen.catalog import Catalog, shipped_conf
-from kernelgen.door import compose
 from kernelgen.errors import BadInput, Refused
 from kernelgen.eventlog.store import EventLog
-from kernelgen.events import ChampionNamed, VerdictReached
-from kernelgen.judging.bundle import Bundled, bundle
-from kernelgen.judging.ingest import Taken, ingest
-from kernelgen.judging.session import Session, session
-from kernelgen.judging.subjects import Judged, Place, find
+from kernelgen.judging.bundle import bundle
+from kernelgen.judging.subjects import Place, find
 from kernelgen.ladder.results import Fault, Result
 from kernelgen.ladder.servers import Servers
 from kernelgen.ladder.work import levels, lines, sums
-from kernelgen.ladder.work.jobs import Job, Settings, WorkLevel, read_work
+from kernelgen.ladder.work.jobs import Settings, read_work
 from kernelgen.ladder.work.levels import Bench, ends, same_card
 
-POLICY = compose.compose(["policy.benchmark_pairs=5"], ()).config.policy
-MACHINE = {"gpu": "NVIDIA H200", "torch": "2.11.0+cu130"}
 CLOCK_READING = "import time\n" + KERNEL.replace("SIZE", "128").replace("FACTOR", "3.0 + 0 * time.time()")
-
-
-class Desk(Workspace):
-    """A workspace whose verbs are called in this process."""
-
-    @contextmanager
-    def session(self) -> Iterator[Session]:
-        catalog = Catalog([shipped_conf(), self.folder / "mine"])
-        with (
-            EventLog.open(self.log) as log,
-            session(log, self.folder / "constraints.jsonl", catalog, POLICY) as judging,
-        ):
-            yield judging
-
-    def found(self, judging: Session, *names: str) -> list[Judged]:
-        catalog = judging.rivals.catalog
-        place = Place(judging.log, catalog, catalog.hardware("h200"), "tripled")
-        return [find(str(self.folder / f"{name}.py"), place) for name in names]
-
-    def bundled(self, *names: str, level: WorkLevel = "L4", **how: Any) -> Bundled:
-        with self.session() as judging:
-            return bundle(self.found(judging, *names), self.out, level, judging, **how)
-
-    def ingested(self, *texts: str) -> list[Taken]:
-        with self.session() as judging:
-            return list(ingest(texts, judging))
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    made = Desk(tmp_path)
-    made.candidate("good", kernel(size=256))
-    made.candidate("other", kernel(size=512))
-    return made
+    return two_candidates(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -124,29 +84,6 @@ def _jobs_running(made: Desk) -> list[str]:
         if str(made.out) in text and "work.one" in text:
             found.append(text)
     return found
-
-
-def results(job: Job, ratio: float = 1.2) -> list[Result]:
-    """What a GPU machine would find of an honest, faster candidate."""
-    assert job.champion is not None
-    side = {"us": 10.0, "first_call_s": 1.0}
-    shape = {"ratio": ratio, "low": ratio - 0.01, "high": ratio + 0.01, "bytes": 1e6, "flops": 1e6, "candidate": side}
-    shape["champion"] = {**side, "us": 10.0 * ratio}
-    details = {
-        "geometric_mean": {"ratio": ratio, "low": ratio - 0.01, "high": ratio + 0.01},
-        "recipe": {"id": "sha256:recipe", "terms": {"confidence": 0.99}},
-        "champion": {"id": job.champion.id, "digest": job.champion.digest},
-    }
-    measured = [
-        Result(level, "passed", "faster", details={**details, "shapes": {"n": shape}}) for level in ("L3", "L4")
-    ]
-    return [Result("L1", "passed", "compiled"), Result("L2", "passed", "right"), *measured]
-
-
-def changed(text: str, **fields: Any) -> str:
-    """A line with other fields, and a digest that fits them: as somebody would forge it."""
-    record = {name: value for name, value in {**json.loads(text), **fields}.items() if name != "line"}
-    return json.dumps({**record, "line": sums.digest_text(sums.canonical(record))})
 
 
 def test_a_killed_worker_keeps_whole_lines_and_goes_on(judged: Desk) -> None:
@@ -242,67 +179,6 @@ def test_ingest_appends_each_line_once_and_holds_it_against_the_log(judged: Desk
         assert log.verify().ok
 
 
-def test_a_refused_line_keeps_no_other_back(desk: Desk) -> None:
-    made = desk.bundled("good", "other")
-    first, second = (lines.line(made.id, job, results(job), MACHINE) for job in made.jobs)
-    unknown = changed(first, iteration_id="f20261201t000000000000_000000000000")
-    other = changed(first, candidate=ids.digest_text("other text"))
-    champion = changed(first, champion={"id": "naive", "digest": ids.digest_text("no champion")})
-    taken = desk.ingested(first[:-9], "[1]", first.replace("faster", "slower"), unknown, other, champion, "", second)
-    sentences = [one.refused for one in taken[:-1]]
-    assert all(sentences), sentences
-    for sentence, words in zip(
-        sentences,
-        (
-            "no whole line",
-            "other fields",
-            "own digest differs",
-            "no verdict in this log",
-            "was changed",
-            "never had here",
-        ),
-        strict=True,
-    ):
-        assert words in str(sentence)
-    assert (taken[-1].refused, taken[-1].is_new) == (None, True)
-
-
-def test_another_line_of_an_ingested_job_is_refused(desk: Desk) -> None:
-    made = desk.bundled("good")
-    job = made.jobs[0]
-    slower, faster = (lines.line(made.id, job, results(job, ratio), MACHINE) for ratio in (1.02, 1.5))
-    assert [one.is_new for one in desk.ingested(slower, slower)] == [True, False]
-    assert "ingested with other results" in str(desk.ingested(faster)[0].refused)
-
-
-def test_an_ingest_that_was_cut_off_goes_on_without_doubling_and_learns_what_it_had_not(desk: Desk) -> None:
-    made = desk.bundled("good", "other")
-    texts = [lines.line(made.id, job, results(job), MACHINE) for job in made.jobs]
-    before = len(desk.verdicts())
-    with desk.session() as judging:
-        next(ingest(texts, judging))
-    assert [one.is_new for one in desk.ingested(*texts)] == [False, True]
-    assert len(desk.verdicts()) == before + 2
-
-
-def test_a_win_that_comes_back_names_the_champion_and_the_next_bundle_measures_against_it(desk: Desk) -> None:
-    made = desk.bundled("good")
-    (job,) = made.jobs
-    assert job.champion is not None
-    assert job.champion.id == "naive"
-    (taken,) = desk.ingested(lines.line(made.id, job, results(job), MACHINE))
-    assert taken.row is not None
-    assert isinstance(taken.row.event, VerdictReached)
-    assert (taken.row.event.highest, taken.row.event.verdict.speedup) == ("L4", 1.2)
-    with EventLog.read(desk.log) as log:
-        (named,) = [row.event for row in log.rows(kinds=("champion_named",)) if isinstance(row.event, ChampionNamed)]
-    assert named.champion_id == job.iteration_id
-    desk.out = desk.folder / "next"
-    (following,) = desk.bundled("other").jobs
-    assert following.champion is not None
-    assert (following.champion.id, following.champion.digest) == (job.iteration_id, job.digest)
-
-
 def test_the_same_bundle_is_left_alone_and_another_folder_is_not_written_into(desk: Desk) -> None:
     first = desk.bundled("good")
     text = (desk.out / "jobs.json").read_text()
@@ -331,7 +207,11 @@ def test_what_l0_refuses_gets_its_verdict_here_and_no_gpu_time(desk: Desk) -> No
 
 
 def test_a_generation_that_failed_before_stays_here_unless_all_are_asked_for(desk: Desk) -> None:
-    code, records, complaints = desk.door("generate", "target=moe_combine", "lm=playbook", "judge=none", "state=1")
+    profile = Path(__file__).parents[2] / "examples" / "profiles" / "moe_dispatch_384expert.ncu_raw.csv"
+    target = "target=moe_dispatch_384expert"
+    assert desk.door("constraints", "seed", "hardware=h200")[0] == 0
+    assert desk.door("profile", "import", str(profile), target, "shape=t4096")[0] == 0
+    code, records, complaints = desk.door("generate", target, "judge=none")
     assert code == 0, complaints
     with desk.session() as judging:
         place = Place(judging.log, judging.rivals.catalog, judging.rivals.catalog.hardware("h200"))
@@ -385,13 +265,3 @@ def test_another_card_of_the_same_architecture_is_not_the_one_asked_for(desk: De
     assert same_card(job, "NVIDIA H200", 90)
     assert not same_card(job, "NVIDIA H100 80GB HBM3", 90)
     assert not same_card(job, "NVIDIA H200", 100)
-
-
-def test_numbers_that_json_cannot_hold_do_not_stop_a_line(desk: Desk) -> None:
-    job = desk.bundled("good", level="L2").jobs[0]
-    odd = Result("L1", "failed", "\ud800 is no text", (Fault("compile.error", "x"),), details={"worst": float("nan")})
-    line = lines.parsed(lines.line("sha256:b", job, [odd], MACHINE))
-    assert line.results[0].details == {"worst": "nan"}
-    assert line.results[0].reason == odd.reason
-    assert asdict(line.results[0].faults[0])["check"] == "compile.error"
-    assert os.linesep not in lines.line("sha256:b", job, [odd], MACHINE)

@@ -1,4 +1,4 @@
-"""How a benchmark is made: contents that never repeat, roles and recipes by digest, verdicts told apart, and its record."""
+"""How a benchmark is made: contents that never repeat, roles and recipes by digest, verdicts told apart, the record."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import torch
 from rows_candidates import GOAL, HONEST, LAUNCH, changed, subject
 
 from kernelgen.errors import BadInput
@@ -52,8 +54,6 @@ def _judged(candidate: str, champion: str, server: Server, **changes: Any) -> Re
 
 
 def _rows() -> TargetCode:
-    from pathlib import Path
-
     assert GOAL.folder is not None
     return load_code(GOAL.module, Path(GOAL.folder))
 

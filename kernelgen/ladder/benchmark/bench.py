@@ -20,7 +20,7 @@ from typing import Literal
 from kernelgen.ladder.benchmark.answers import Checker
 from kernelgen.ladder.benchmark.contents import SEEDS, Maker
 from kernelgen.ladder.benchmark.said import Block, Failing, Role
-from kernelgen.ladder.benchmark.seat import CALL, NOTHING, Seat
+from kernelgen.ladder.benchmark.seat import CALL, NOTHING, WARM_CALL, WARM_NOTHING, Seat
 from kernelgen.ladder.benchmark.terms import Recipe, Terms3
 from kernelgen.ladder.correctness.checks import Expected
 from kernelgen.ladder.subject import Subject
@@ -71,6 +71,8 @@ class Shape:
     """Configurations chosen by role, as the process says."""
     unchanged_s: float | None = None
     """Longest time of a call of the candidate on contents that do not change, of the probes."""
+    warm_s: float | None = None
+    """Time of a call of the candidate that no flush precedes."""
     launch_s: float | None = None
     """Time of an empty kernel."""
 
@@ -155,9 +157,10 @@ class Bench:
         if not shape.far:
             walls = [self._block("candidate", self._set, delta=0).wall_s for _ in range(self.recipe.probes)]
             shape.unchanged_s = max(LEAST_S, (max(walls) - blank_s) / counts)
-        blank = self.seats["blank"]
-        walls = [self._timed(blank, CALL, self._set, 1).wall_s for _ in range(self.recipe.probes)]
+        walls = [self._block("blank", self._set, name=CALL).wall_s for _ in range(self.recipe.probes)]
         shape.launch_s = max(0.0, (statistics.median(walls) - blank_s) / counts)
+        if self.recipe.flush_bytes and not shape.far:
+            shape.warm_s = self._warm_s(counts)
         candidate = self.seats["candidate"]
         self.maker.write(candidate.shared, self._fresh(), rounds=0, call=0, delta=0)
         candidate.settle()
@@ -167,6 +170,20 @@ class Bench:
             seat.look()
             if seat.chosen:
                 shape.chosen[role] = seat.chosen
+
+    def _warm_s(self, counts: int) -> float:
+        """Time of a call of the candidate that no flush precedes."""
+        names: dict[Role, str] = {"candidate": WARM_CALL, "blank": WARM_NOTHING}
+        walls = {}
+        for role, name in names.items():
+            self._capture(role, name)
+            blocks = [self._block(role, self._set, name=name) for _ in range(self.recipe.probes)]
+            walls[role] = min(block.wall_s for block in blocks)
+        return max(LEAST_S, (walls["candidate"] - walls["blank"]) / counts)
+
+    def _capture(self, role: Role, name: str) -> None:
+        steps = [step.as_list() for step in self.maker.steps]
+        self.seats[role].capture(name, steps, self.recipe.flush_bytes, graph=self.mode == "graph")
 
     def _share(self) -> None:
         """Whether all sides can map the judge's GPU memory."""
@@ -202,10 +219,9 @@ class Bench:
         if not self.maker.changes and self._device == "cpu":
             self.maker.choose_steps(1, self._draw)
         self.shape.calls, self.shape.rounds = len(self.maker.steps), self.recipe.rounds
-        steps = [step.as_list() for step in self.maker.steps]
-        for role, seat in self.seats.items():
+        for role in SIDES:
             for name in (CALL, NOTHING) if role == "blank" else (CALL,):
-                seat.capture(name, steps, self.recipe.flush_bytes, graph=self.mode == "graph")
+                self._capture(role, name)
 
     def _choose_rounds(self, pairs: int) -> None:
         """Fix the rounds of a block by the champion's time; few rounds and pairs for a candidate that is far slower."""
@@ -230,24 +246,20 @@ class Bench:
         sets = max(self.recipe.sets, min(self.shape.pairs, int(self.recipe.renewal_s / max(cost_s, LEAST_S))))
         self._per_set, self._done = max(1, math.ceil(self.shape.pairs / sets)), 0
 
-    def _block(self, role: Role, expected: Expected, delta: int = 1) -> Block:
-        """A block of a side with its answer checked."""
-        seat = self.seats[role]
-        name = NOTHING if role == "blank" else CALL
+    def _block(self, role: Role, expected: Expected, *, name: str | None = None, delta: int = 1) -> Block:
+        """A block of a side with its answer checked: of calls, or of none for the blank one, if nothing is named."""
+        seat, rounds = self.seats[role], self.shape.rounds
+        name = name or (NOTHING if role == "blank" else CALL)
         call = self._draw.randrange(self.shape.calls)
-        block = self._timed(seat, name, expected, delta, call)
+        self.maker.write(seat.shared, expected, rounds=rounds, call=call, delta=delta)
+        block = seat.block(name, rounds, call, delta=delta)
         if role != "blank":
             self.shape.checked += 1
-            fault = self._checker.wrong(
-                role, expected, block.outputs, lambda: seat.again(name, call), self.recipe.settle_s
-            )
+            again = functools.partial(seat.again, name, call)
+            fault = self._checker.wrong(role, expected, block.outputs, again, self.recipe.settle_s)
             if fault is not None:
                 raise Failing(role, fault)
         return block
-
-    def _timed(self, seat: Seat, name: str, expected: Expected, delta: int, call: int = 0) -> Block:
-        self.maker.write(seat.shared, expected, rounds=self.shape.rounds, call=call, delta=delta)
-        return seat.block(name, self.shape.rounds, call, delta=delta)
 
 
 def per_call(pairs: list[Pair], calls: int) -> dict[Role, list[float]]:

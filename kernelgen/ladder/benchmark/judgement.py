@@ -100,6 +100,10 @@ def doubts(one: Measured, recipe: Recipe, ceilings: Ceilings | None, *, on_gpu: 
         if one.us("candidate") < least:
             reason = f"{place}: {one.us('candidate'):.3g} us a call; no GPU of this kind takes less than {least:.3g} us"
             found.append(Fault("benchmark.impossible", reason))
+    warm_s, longest_s = one.shape.warm_s, max(one.times["candidate"])
+    if warm_s is not None and warm_s > recipe.overlap * longest_s + recipe.overlap_s:
+        figures = f"{1e6 * longest_s:.3g} us after a flush of the L2 cache, {1e6 * warm_s:.3g} us without one"
+        found.append(Fault("benchmark.overlap", f"{place}: a call takes {figures}: it runs beside the flush"))
     unchanged_s, usual_s = one.shape.unchanged_s, min(one.times["candidate"])
     if recipe.decides and unchanged_s is not None and unchanged_s < recipe.remembered * usual_s:
         share = unchanged_s / usual_s
@@ -137,6 +141,7 @@ def figures(one: Measured, ceilings: Ceilings | None) -> dict[str, Fact | dict[s
         "blank_us": round(1e6 * statistics.median(pair.walls["blank"] for pair in one.pairs), 1),
         "launch_floor_us": None if shape.launch_s is None else round(1e6 * shape.launch_s, 3),
         "unchanged_us": None if shape.unchanged_s is None else round(1e6 * shape.unchanged_s, 3),
+        "warm_us": None if shape.warm_s is None else round(1e6 * shape.warm_s, 3),
         "bytes": one.moved,
         "flops": one.flops,
         "floor_us": None if ceilings is None else round(ceilings.floor_us(one.moved, one.flops), 3),

@@ -15,7 +15,13 @@ from kernelgen.ladder.results import Fault, Outcome, Result
 
 Level = Literal["L3", "L4"]
 # faults that a person may find to be none
-DOUBTS = ("benchmark.clocks", "benchmark.impossible", "benchmark.persisting", "benchmark.remembered")
+DOUBTS = (
+    "benchmark.clocks",
+    "benchmark.impossible",
+    "benchmark.overlap",
+    "benchmark.persisting",
+    "benchmark.remembered",
+)
 CPU_NOTE = "through Triton's interpreter, by a CPU's clock: times say nothing of a GPU"
 
 

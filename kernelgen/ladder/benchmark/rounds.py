@@ -18,6 +18,7 @@ from kernelgen.ladder.correctness.tensors import POISON, bytes_of, place
 INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 _clock = time.perf_counter
 _sum = torch.sum
+_synchronise = torch.cuda.synchronize
 
 
 class Round:
@@ -53,9 +54,11 @@ class Round:
         self.answers: list[Any] = [None] * len(steps)
         """Of the last round."""
         self._graph: Any = None
+        self._apart = False
 
     def prepare(self, *, as_graph: bool) -> None:
-        """Capture the round in a CUDA graph, if asked to."""
+        """Capture the round in a CUDA graph, if asked to; else nothing runs beside a call on a GPU."""
+        self._apart = not as_graph and self._device != "cpu"
         if not as_graph:
             return
         torch.cuda.synchronize()  # the inputs may still be in the making on another stream
@@ -63,9 +66,16 @@ class Round:
         with torch.cuda.stream(stream):
             self._one(0)
         torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._all()
+        graph, first = torch.cuda.CUDAGraph(), None
+        try:
+            with torch.cuda.graph(graph):
+                try:
+                    self._all()
+                except BaseException as error:
+                    first = error  # what ends the capture then tells less
+                    raise
+        except BaseException as error:
+            raise first or error from None
         self._graph = graph
 
     def ready(self, delta: int) -> None:
@@ -110,7 +120,11 @@ class Round:
             element.add_(self._deltas[element.itemsize])
         if self._flushed is not None:
             _sum(self._flushed, dim=0, out=self._total)
+        if self._apart:
+            _synchronise()
         answer = self._call(self._inputs)
+        if self._apart:
+            _synchronise()
         self.answers[number] = answer if self._instead is None else self._instead
 
     def _element(self, name: str, position: int) -> torch.Tensor:

@@ -30,6 +30,8 @@ from kernelgen.ladder.subject import Subject
 JOB = "kernelgen.ladder.benchmark.side:serve"
 INPUTS = "inputs"
 CALL, NOTHING = "call", "nothing"
+# without a flush
+WARM_CALL, WARM_NOTHING = "warm call", "warm nothing"
 PROBE_BYTES = 1 << 10
 
 
@@ -136,14 +138,14 @@ class Seat:
         return answer, self._copied()
 
     def capture(self, name: str, steps: list[list[Any]], flush_bytes: int, *, graph: bool) -> None:
-        """Prepare its rounds: `CALL`, or `NOTHING`. Raises NotCapturable."""
+        """Prepare its rounds by a name. Raises NotCapturable."""
         failure = self._ask(
             "capture",
             name=name,
             steps=steps,
-            flush_bytes=flush_bytes,
+            flush_bytes=0 if name in (WARM_CALL, WARM_NOTHING) else flush_bytes,
             graph=graph,
-            calls=name == CALL,
+            calls=name in (CALL, WARM_CALL),
             keeps_answers=self.role != "blank",
         ).text("failure")
         if failure is not None:

@@ -66,6 +66,10 @@ class Recipe:
     """Blocks a shape on contents that do not change, to see whether results are remembered."""
     remembered: float = 0.6
     """A call on unchanged contents in less than this part of the usual time comes from memory."""
+    overlap: float = 1.25
+    """A call that takes more than this times its usual time where no flush precedes it ran beside the flush."""
+    overlap_s: float = 2e-6
+    """Seconds by which it may be longer in any case: without a flush a launch is not prepared meanwhile."""
     clock_share: float = 0.03
     """Part of a block's time by which the events in the process may differ from the judge's clock."""
     clock_s: float = 3e-4

@@ -9,7 +9,7 @@ approach and count as nothing. What a promotion does is the policy's choice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kernelgen.config import Policy
 from kernelgen.events import CandidateGenerated, Event, GenerationFailed, VerdictReached
@@ -31,14 +31,21 @@ def position(
     policy: Policy,
     chosen: int | None,
     frozen: str | None,
+    champions: Collection[str] | None = None,
 ) -> Position:
-    """Where the vector stands after `events` (oldest first); `chosen` is the user's number, or None to follow it."""
+    """Where the vector stands after `events` (oldest first); `chosen` is the user's number, or None to follow it.
+
+    `champions` are the candidates whose promotion stands: one that passed L4 against a champion that was none any more
+    is not promoted. None takes every pass of L4 for a promotion.
+    """
     attempts: dict[str, Attempt] = {}
     failing: dict[str, int] = {}  # state by iteration, so that a verdict given twice counts once
     for event in events:
         attempt = _attempt(event, attempts)
         if attempt is None:
             continue
+        if attempt.outcome == "promoted" and champions is not None and attempt.iteration_id not in champions:
+            attempt = attempt.model_copy(update={"outcome": "candidate"})
         attempts[attempt.iteration_id] = attempt
         failing.pop(attempt.iteration_id, None)
         if attempt.outcome in ("failed", "no_gain"):

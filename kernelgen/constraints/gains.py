@@ -45,7 +45,9 @@ class Trial:
     source: str
     """The kernel as it was judged."""
     rival_source: str
-    """The champion it was measured against; empty where the log does not have it."""
+    """The champion it was measured against."""
+    rival_dsl: Dsl
+    """What compiles that."""
     profile: str
     """What the profile said that it was made for, in a phrase; empty where there was none."""
     versions: str
@@ -54,7 +56,7 @@ class Trial:
     @property
     def changed(self) -> str:
         """How it differs from the champion, in a phrase."""
-        return difference(structure(self.rival_source, self.dsl), structure(self.source, self.dsl))
+        return difference(structure(self.rival_source, self.rival_dsl), structure(self.source, self.dsl))
 
 
 def regression(trial: Trial, measured: Comparison) -> Lesson:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelgen.door.arguments import Grammar, parse
 from kernelgen.door.console import bold, complain, emit, good
-from kernelgen.door.judge import CLOCKS, CONTAINMENT, one_of, policy_of
+from kernelgen.door.judge import CLOCKS, one_of, policy_of
 from kernelgen.door.regions import choice, hardware_of
 from kernelgen.errors import BadInput
 from kernelgen.eventlog.store import EventLog
@@ -35,7 +35,7 @@ def run(argv: Sequence[str]) -> int:
     with EventLog.open(arguments.place("events")) as log:
         place = Place(log, catalog, hardware, choice(arguments, "target"))
         candidates = [find(word, place) for word in arguments.words]
-        with session(log, constraints, catalog, policy, contained=CONTAINMENT["on"]) as judging:
+        with session(log, constraints, catalog, policy) as judging:
             made = bundle(candidates, out, level, judging, all_of_them=all_of_them, clock=clock)
     for one in made.left_out:
         complain(f"kept back {one.told}: {one.why}")

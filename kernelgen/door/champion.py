@@ -113,8 +113,7 @@ def _export(arguments: Arguments, region: Region) -> None:
         champion = regions.champion(log, region.target, region.hardware.name, region.located.folder)
         line = promotion.lineage(log, region.target.name, region.hardware.name)
         files = _module(champion, line, region, log, to) if style == MODULE else _tuned(line, region, log, to, style)
-    for path, text in files.items():
-        _write_new(path, text)
+    _write_new(files)
     names = [str(path) for path in files]
     told = f"{good('exported')} {champion.id} to {', '.join(names)}"
     if style == "sglang":
@@ -145,16 +144,18 @@ def _tuned(line: list[promotion.Ancestor], region: Region, log: EventLog, to: Pa
     return {to / name: text for name, text in texts.items()}
 
 
-def _write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet. Raises BadInput where it is, or cannot be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise BadInput(f"{path} exists already; name another place with to=.") from error
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}; name another place with to=.") from error
+def _write_new(files: Mapping[Path, str]) -> None:
+    """Write files that are not there yet. Raises BadInput, before any is written, where one is, or cannot be."""
+    for path in files:
+        if path.exists():
+            raise BadInput(f"{path} exists already; name another place with to=.")
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise BadInput(f"{path} cannot be written: {error.strerror}; name another place with to=.") from error
 
 
 def _import(arguments: Arguments, region: Region) -> None:

@@ -115,6 +115,7 @@ def frozen(log: EventLog, target: str, hardware: str) -> str | None:
 
 def position(log: EventLog, target: str, hardware: str, policy: Policy, chosen: int | None) -> Position:
     """Where the region's state vector stands; `chosen` is the user's number, or None to follow the vector."""
+    line = champions.line(events(log, champions.KINDS, target, hardware))
     return state.position(
         events(log, state.KINDS, target, hardware),
         target=target,
@@ -122,6 +123,7 @@ def position(log: EventLog, target: str, hardware: str, policy: Policy, chosen: 
         policy=policy,
         chosen=chosen,
         frozen=frozen(log, target, hardware),
+        champions={link.event.champion_id for link in line if link.fate == "stands"},
     )
 
 

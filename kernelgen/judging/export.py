@@ -17,7 +17,7 @@ from kernelgen.config import Hardware, Target
 from kernelgen.constraints.gains import first_sentences
 from kernelgen.errors import BadInput
 from kernelgen.eventlog.store import EventLog
-from kernelgen.events import CandidateGenerated, GenerationRequested
+from kernelgen.events import CandidateGenerated, GenerationRequested, VerdictReached
 from kernelgen.ids import digest_text
 from kernelgen.judging.promotion import Ancestor
 from kernelgen.records import Champion, PullRequest
@@ -129,8 +129,6 @@ def versions(ancestor: Ancestor, log: EventLog) -> str:
 
 def environment(ancestor: Ancestor, log: EventLog) -> dict[str, str]:
     """What the measurement that promoted a champion depended on; empty for an imported one."""
-    from kernelgen.events import VerdictReached
-
     verdict = None if ancestor.link.event.verdict is None else log.row(ancestor.link.event.verdict).event
     if not isinstance(verdict, VerdictReached):
         return {}
@@ -140,9 +138,8 @@ def environment(ancestor: Ancestor, log: EventLog) -> dict[str, str]:
 def _licences(ancestors: list[Ancestor], log: EventLog) -> Iterator[str]:
     """What ports in the line of a champion ask for: their licence goes with every kernel that descends from them."""
     for ancestor in ancestors:
-        asked = next(
-            (r.event for r in log.iteration(ancestor.champion.id) if isinstance(r.event, GenerationRequested)), None
-        )
+        events = (row.event for row in log.iteration(ancestor.champion.id))
+        asked = next((event for event in events if isinstance(event, GenerationRequested)), None)
         if ancestor.champion.origin == "imported":
             yield f"licence: {ancestor.champion.id} was imported by a person; its own licence holds"
         elif asked is not None and asked.state == CHERRY_PICK and "pr" in asked.ask:

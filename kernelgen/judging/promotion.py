@@ -7,6 +7,7 @@ between. Nothing is promoted over a champion that was not measured against: then
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -177,13 +178,13 @@ def _champion(row: Row, event: VerdictReached, log: EventLog, regions: Regions) 
         entry_point=target.entry_point,
         source=source,
         # held-out shapes stay out of it: it stands in prompts
-        figures=tuple(figures(measured, row.id)),
+        figures=tuple(figures(measured, target.shapes.tune, row.id)),
     )
     return champion, measured.champion_id
 
 
-def figures(measured: Comparison, source: str) -> list[Measured]:
-    """The candidate's figures at each shape."""
+def figures(measured: Comparison, shapes: Iterable[str], source: str) -> list[Measured]:
+    """The candidate's figures at each of the shapes that was measured."""
     return [
         Measured(
             shape=shape,
@@ -193,7 +194,8 @@ def figures(measured: Comparison, source: str) -> list[Measured]:
             occupancy_percent=None,
             source=source,
         )
-        for shape, one in measured.shapes.items()
+        for shape in shapes
+        if (one := measured.shapes.get(shape)) is not None
     ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelgen import champions
+from kernelgen.config import Dsl
 from kernelgen.constraints import gains
 from kernelgen.constraints.distil import COMPILERS, Lesson
 from kernelgen.constraints.gains import Trial
@@ -20,6 +21,16 @@ from kernelgen.events import CandidateGenerated, ChampionNamed, GenerationReques
 from kernelgen.ids import digest_text
 from kernelgen.judging.lessons import Regions, dsl_of
 from kernelgen.records import Champion, Level, LevelResult, Profile
+
+
+@dataclass(frozen=True)
+class _Rival:
+    """What a candidate was measured against."""
+
+    source: str
+    """Its source."""
+    dsl: Dsl
+    """cuda, or triton for any Python."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +118,20 @@ def _measured(row: Row, log: EventLog, regions: Regions) -> _Measured | None:
     return _Measured(_trial(event, rival, log, regions), tune, held_out, results["L3"], results.get("L4"))
 
 
-def _rival(measured: Comparison, event: VerdictReached, log: EventLog, regions: Regions) -> str | None:
-    """Source of the champion that a candidate was measured against; None where no champion of the region is that."""
-    sources = []
-    if measured.champion_id == champions.NAIVE:
-        sources = [regions.naive(event.target)]
+def _rival(measured: Comparison, event: VerdictReached, log: EventLog, regions: Regions) -> _Rival | None:
+    """The champion that a candidate was measured against; None where no champion of the region is that."""
+    known = []
+    if measured.champion_id == champions.NAIVE and (naive := regions.naive(event.target)) is not None:
+        known = [_Rival(naive, "triton")]
     for row in log.rows(kinds=("champion_named",), target=event.target, hardware=event.hardware):
         assert isinstance(row.event, ChampionNamed)
         if row.event.champion_id == measured.champion_id:
-            sources.append(Champion.model_validate_json(log.text(row.event.champion)).source)
-    known = (source for source in sources if source is not None)
-    return next((source for source in known if digest_text(source) == measured.champion_digest), None)
+            champion = Champion.model_validate_json(log.text(row.event.champion))
+            known.append(_Rival(champion.source, "cuda" if champion.language == "cuda" else "triton"))
+    return next((one for one in known if digest_text(one.source) == measured.champion_digest), None)
 
 
-def _trial(event: VerdictReached, rival: str, log: EventLog, regions: Regions) -> Trial:
+def _trial(event: VerdictReached, rival: _Rival, log: EventLog, regions: Regions) -> Trial:
     assert event.source is not None
     events = [row.event for row in log.iteration(event.iteration_id)]
     asked = next((one for one in events if isinstance(one, GenerationRequested)), None)
@@ -135,7 +146,8 @@ def _trial(event: VerdictReached, rival: str, log: EventLog, regions: Regions) -
         state=event.state,
         hypothesis="" if generated is None else generated.hypothesis,
         source=source,
-        rival_source=rival,
+        rival_source=rival.source,
+        rival_dsl=rival.dsl,
         profile="" if asked is None else _profile(asked, log),
         versions=_versions(event, COMPILERS[dsl]),
     )

@@ -28,7 +28,10 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Their keys, and what a kernel may call the same."""
+BLOCK_M = "BLOCK_SIZE_M"
 NEEDED = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K")
+PRODUCTS = 2
+"""Matrix products of the layer: gate and up, and down."""
 NO_GROUPS = 1
 """GROUP_SIZE_M of a kernel that does not order its blocks in groups."""
 _CHOSEN = re.compile(r"(\w+)\[([^\[\]]*)\]")
@@ -52,7 +55,8 @@ FORMS: Mapping[str, Form] = MappingProxyType(
     }
 )
 """The targets that are such a kernel: T tokens, E experts, n values each."""
-Files = dict[str, dict[str, dict[str, int]]]
+Theirs = dict[str, int]
+"""One configuration by their keys."""
 
 
 def tuned_files(
@@ -71,20 +75,22 @@ def tuned_files(
     if ancestor is None or ancestor.measured is None:
         raise BadInput(f"The champion of {target} was not promoted here, so no configuration of it was measured.")
     table = _tables(ancestor, style)
-    files: Files = {}
+    layouts: dict[tuple[int, int], dict[int, list[Theirs]]] = {}
     for shape, figures in ancestor.measured.shapes.items():
-        if shape not in shapes:
-            continue
-        dims, chosen = shapes[shape], chosen_rows(figures.chosen)
-        rows = {kernel: _row(kernel, rows, chosen, shape) for kernel, rows in table.items()}
-        for kernel, suffix in _files_for(rows, style, shape).items():
-            name = _file_name(dims["E"], dims["n"], gpu, form, style, suffix)
-            files.setdefault(name, {})[str(dims["T"])] = _as_theirs(rows[kernel], kernel, style)
-    return {name: json.dumps(_by_tokens(rows), indent=4) + "\n" for name, rows in files.items()}
+        if shape in shapes:
+            dims, chosen = shapes[shape], chosen_rows(figures.chosen)
+            rows = [_as_theirs(_row(kernel, rows, chosen, shape), kernel, style) for kernel, rows in table.items()]
+            layouts.setdefault((dims["E"], dims["n"]), {})[dims["T"]] = rows
+    files: dict[str, str] = {}
+    for (experts, inner), by_tokens in layouts.items():
+        for suffix, rows_of in _products(by_tokens, tuple(table), style).items():
+            name = _file_name(experts, inner, gpu, form, style, suffix)
+            files[name] = json.dumps({str(tokens): rows_of[tokens] for tokens in sorted(rows_of)}, indent=4) + "\n"
+    return files
 
 
 def chosen_rows(text: str) -> dict[str, dict[str, str]]:
-    """Values by name, by kernel, of what a process says that its autotuners chose; nothing of what is not in the form."""
+    """Values by name, by kernel, of what a process says that its autotuners chose; nothing of any other text."""
     return {kernel: dict(_PAIR.findall(values)) for kernel, values in _CHOSEN.findall(text)}
 
 
@@ -119,26 +125,26 @@ def _row(
         values = {**row.kwargs, "num_warps": row.num_warps, "num_stages": row.num_stages}
         if said and all(said.get(name) == str(value) for name, value in values.items()):
             return row
-    raise BadInput(
-        f"Which of the {len(rows)} configurations of {kernel} won at {shape} was not recorded; judge it again."
-    )
+    raise BadInput(f"Which configuration of {kernel} won at {shape} was not recorded; judge it again.")
 
 
-def _files_for(rows: Mapping[str, AutotuneConfig], style: str, shape: str) -> dict[str, str]:
-    """Which kernels' configurations are written, and what their file's name has behind it."""
-    first, *others = rows
-    theirs = [_as_theirs(rows[kernel], kernel, style) for kernel in rows]
-    if len(rows) > 2:
-        raise BadInput(f"{style} tunes two products, and the champion has {len(rows)}: {', '.join(rows)}.")
-    if not others or theirs[0] == theirs[1]:
-        return {first: ""}
-    if style == "sglang" and theirs[0]["BLOCK_SIZE_M"] == theirs[1]["BLOCK_SIZE_M"]:
-        return {first: "", others[0]: "_down"}
-    what = "BLOCK_SIZE_M for both products" if style == "sglang" else "configuration for both products"
-    raise BadInput(f"{style} loads one {what}, and {first} and {others[0]} differ at {shape}.")
+def _products(
+    by_tokens: Mapping[int, list[Theirs]], kernels: tuple[str, ...], style: str
+) -> dict[str, dict[int, Theirs]]:
+    """Configurations by token count, by what the file's name has behind it: of both products, or of each."""
+    if len(kernels) > PRODUCTS:
+        raise BadInput(f"{style} tunes {PRODUCTS} products, and the champion has {len(kernels)}: {', '.join(kernels)}.")
+    first = {tokens: rows[0] for tokens, rows in by_tokens.items()}
+    last = {tokens: rows[-1] for tokens, rows in by_tokens.items()}
+    if first == last:
+        return {"": first}
+    if style == "sglang" and all(first[tokens][BLOCK_M] == last[tokens][BLOCK_M] for tokens in first):
+        return {"": first, "_down": last}
+    what = f"{BLOCK_M} for both products" if style == "sglang" else "configuration for both products"
+    raise BadInput(f"{style} loads one {what}, and {kernels[0]} and {kernels[-1]} differ; export it as a module.")
 
 
-def _as_theirs(row: AutotuneConfig, kernel: str, style: str) -> dict[str, int]:
+def _as_theirs(row: AutotuneConfig, kernel: str, style: str) -> Theirs:
     """A configuration by their keys. Raises BadInput where one of its values has none."""
     left, found = dict(row.kwargs), {}
     for key, names in NAMES.items():
@@ -159,7 +165,3 @@ def _file_name(experts: int, inner: int, gpu: str, form: Form, style: str, suffi
     shape = "" if form.block_shape is None else f",block_shape={list(form.block_shape)}"
     shape = shape.replace(" ", "") if style == "vllm" else shape
     return f"E={experts},N={inner},device_name={device},dtype={form.dtype}{shape}{suffix}.json"
-
-
-def _by_tokens(rows: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    return dict(sorted(rows.items(), key=lambda entry: int(entry[0])))

@@ -15,6 +15,9 @@ from kernelgen.errors import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor
 
+# formats with eight bits of exponent or more have their smallest normal number below this
+SMALLEST_WITH_EIGHT_BITS = 1e-37
+
 ToleranceTable = dict[str, tuple[float, float]]
 
 
@@ -53,7 +56,7 @@ def non_finite(name: str, got: Tensor) -> list[str]:
 def element_distance(
     name: str, expected: Tensor, got: Tensor, tolerance: ToleranceTable, scale: Tensor | float = 1.0
 ) -> list[str]:
-    """A fault where |got - expected| > atol * scale + rtol * |expected| in any element, in float64.
+    """A fault where |got - expected| > atol * scale + rtol * |expected| in any element, in float64; underflow aside.
 
     `scale` broadcasts to the outputs: the size of what was summed, where sums may cancel.
     """
@@ -63,7 +66,7 @@ def element_distance(
     rtol, atol = bounds(tolerance, name)
     want, have = expected.double(), got.double()
     distance = (have - want).abs()
-    limit = atol * scale + rtol * want.abs()
+    limit = atol * scale + rtol * want.abs() + underflow(got)
     excess = distance - limit
     if excess.numel() == 0 or excess.max() <= 0:
         return []
@@ -91,7 +94,7 @@ def vector_distance(
     want, have = expected.double(), got.double()
     distance = have - want
     norms = distance.norm(dim=-1)
-    excess = norms - rtol * want.norm(dim=-1)
+    excess = norms - rtol * want.norm(dim=-1) - underflow(got) * max(got.shape[-1], 1) ** 0.5
     if excess.numel() and excess.max() > 0:
         place = _largest(excess)
         size = want[place].norm().item()
@@ -100,6 +103,7 @@ def vector_distance(
     limit = torch.full_like(norms, atol)
     if by_size:
         limit *= want.square().mean(dim=-1).sqrt()
+    limit += underflow(got)
     worst = distance.abs()
     excess = worst - limit[..., None]
     if excess.numel() and excess.max() > 0:
@@ -109,6 +113,19 @@ def vector_distance(
             f"off by {worst[place].item():.3g}, allowed {limit[place[:-1]].item():.3g}"
         )
     return faults
+
+
+def underflow(got: Tensor) -> float:
+    """How far the format alone may push a tiny number: to zero where the format reaches 1e-38, as arithmetic that flushes
+    subnormals does; by half a step between subnormals where it is coarser. 0 for integers.
+    """
+    import torch
+
+    if not got.is_floating_point():
+        return 0.0
+    form = torch.finfo(got.dtype)
+    normal = float(form.smallest_normal)
+    return normal if normal < SMALLEST_WITH_EIGHT_BITS else normal * float(form.eps) / 2
 
 
 def exact_distance(name: str, expected: Tensor, got: Tensor, why: str) -> list[str]:

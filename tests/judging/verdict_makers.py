@@ -44,7 +44,9 @@ def policy(**changes: Any) -> Policy:
 
 def kernel(name: str = "one", *, tiles: tuple[int, ...] = (64,), warps: int = 4, entry: str = TARGET) -> str:
     """A Triton source with its table; not one that computes the target."""
-    rows = "".join(f"        triton.Config({{'BLOCK_N': {tile}}}, num_warps={warps}, num_stages=3),\n" for tile in tiles)
+    rows = "".join(
+        f"        triton.Config({{'BLOCK_N': {tile}}}, num_warps={warps}, num_stages=3),\n" for tile in tiles
+    )
     return (
         "import triton\n\n"
         f"AUTOTUNE_CONFIGS: dict[str, list[triton.Config]] = {{\n    '{name}_kernel': [\n{rows}    ],\n}}\n"
@@ -79,7 +81,11 @@ def measured(level: str, shapes: dict[str, dict[str, int]], ratios: dict[str, fl
     details = {
         "seed": 1,
         "device": "cuda",
-        "recipe": {"id": recipe_id(recipe, terms), "mode": "graph", "terms": {**asdict(terms), "recipe": asdict(recipe)}},
+        "recipe": {
+            "id": recipe_id(recipe, terms),
+            "mode": "graph",
+            "terms": {**asdict(terms), "recipe": asdict(recipe)},
+        },
         "shapes": {one.shape.name: judgement.figures(one, CEILINGS) for one in found},
         "geometric_mean": over_all.as_dict(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ from kernelgen.errors import BadInput
 from kernelgen.ladder.benchmark import Ceilings, Recipe, Terms3, confirm, measure
 from kernelgen.ladder.benchmark.contents import Maker
 from kernelgen.ladder.benchmark.outcome import CPU_NOTE
+from kernelgen.ladder.benchmark.surroundings import build_digests
 from kernelgen.ladder.benchmark.terms import CPU_RECIPE, recipe_id
 from kernelgen.ladder.correctness.calls import Shared
 from kernelgen.ladder.correctness.tensors import Memory, place
+from kernelgen.ladder.cuda import find_nvcc
 from kernelgen.ladder.results import Result, result_from
 from kernelgen.ladder.server import Server
 from kernelgen.ladder.subject import Subject
@@ -197,3 +200,20 @@ def test_a_recipe_id_covers_every_parameter() -> None:
 def test_terms_that_make_no_sense_are_bad_input(changes: dict[str, Any], server: Server) -> None:
     with pytest.raises(BadInput):
         _judged(HONEST, HONEST, server, policy=replace(TERMS, **changes))
+
+
+def test_a_build_is_known_by_its_code_and_not_by_the_folder_it_was_made_in(tmp_path: Path) -> None:
+    source = "__global__ void f(float* x) { *x += 1; }\n"
+    nvcc = find_nvcc()
+    if nvcc is None:
+        pytest.skip("needs nvcc")
+    digests = []
+    for name, text in (("a", source), ("b", source), ("c", source.replace("1", "2"))):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "k.cu").write_text(text)
+        command = [nvcc, "-cubin", "-arch=sm_90a", "-lineinfo", "-o", folder / "k.cubin", folder / "k.cu"]
+        subprocess.run(command, check=True, capture_output=True)
+        digests.append(build_digests(folder))
+    assert digests[0] == digests[1] != []
+    assert digests[0] != digests[2]

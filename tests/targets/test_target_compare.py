@@ -96,3 +96,24 @@ def test_tolerance_must_fit_the_outputs() -> None:
     with pytest.raises(ConfigError, match="tolerance of 'rows' must be 0"):
         compare.require_exact({"rows": (0.1, 0.0)}, ("rows",))
     compare.require_exact({"rows": (0.0, 0.0)}, ("rows", "ids"))
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [("bfloat16", 3.4e-39), ("float32", 1e-39)])
+def test_a_subnormal_may_be_rounded_or_flushed_and_a_normal_may_not(dtype: str, tiny: float) -> None:
+    kind = getattr(torch, dtype)
+    exact = torch.tensor([tiny, 1.0], dtype=torch.float64)
+    table = {"out": (4e-3, 1e-6)}
+    rounded, flushed = exact.to(kind), torch.tensor([0.0, 1.0], dtype=kind)
+    for got in (rounded, flushed):
+        assert compare.element_distance("out", exact, got, table, scale=exact.abs()) == []
+        assert compare.vector_distance("out", exact[None, :1], got[None, :1], table, by_size=True) == []
+    wrong = torch.tensor([1e-30, 1.0], dtype=kind)
+    assert compare.element_distance("out", exact, wrong, table, scale=exact.abs())
+
+
+def test_half_precision_may_round_between_subnormals_and_not_flush_them() -> None:
+    exact = torch.tensor([3.1e-8], dtype=torch.float64)
+    table = {"out": (4e-3, 1e-6)}
+    assert compare.element_distance("out", exact, exact.half(), table, scale=exact.abs()) == []
+    normal = torch.tensor([3e-5], dtype=torch.float64)
+    assert compare.element_distance("out", normal, torch.zeros(1, dtype=torch.half), table, scale=normal.abs())

@@ -8,6 +8,7 @@ noise is symmetric, and the same for the same figures, since nothing is drawn.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -72,6 +73,7 @@ def together(parts: Sequence[Interval], confidence: float) -> Interval:
     return Interval(mean, error, freedom, quantile(confidence, freedom) * error)
 
 
+@functools.cache
 def quantile(confidence: float, freedom: float) -> float:
     """The t that a variable of Student's distribution exceeds in size with probability 1 - confidence."""
     low, high = 0.0, _WIDEST

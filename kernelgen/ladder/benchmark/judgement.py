@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgen.ladder.benchmark.bench import Pair, Shape, per_call
 from kernelgen.ladder.benchmark.intervals import Interval, interval, together
+from kernelgen.ladder.benchmark.pairs import Pair, Shape, per_call
 from kernelgen.ladder.benchmark.said import Role
 from kernelgen.ladder.benchmark.terms import Ceilings, Recipe, Terms3
 from kernelgen.ladder.results import Fact, Fault

@@ -53,6 +53,8 @@ class Round:
         self._deltas = {size: torch.zeros(1, dtype=dtype, device=device) for size, dtype in INTEGERS.items()}
         self.answers: list[Any] = [None] * len(steps)
         """Of the last round."""
+        self.error: BaseException | None = None
+        """What a call raised in a capture; the end of the capture then raises what tells less."""
         self._graph: Any = None
         self._apart = False
 
@@ -66,16 +68,13 @@ class Round:
         with torch.cuda.stream(stream):
             self._one(0)
         torch.cuda.synchronize()
-        graph, first = torch.cuda.CUDAGraph(), None
-        try:
-            with torch.cuda.graph(graph):
-                try:
-                    self._all()
-                except BaseException as error:
-                    first = error  # what ends the capture then tells less
-                    raise
-        except BaseException as error:
-            raise first or error from None
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            try:
+                self._all()
+            except BaseException as error:
+                self.error = error
+                raise
         self._graph = graph
 
     def ready(self, delta: int) -> None:

@@ -24,9 +24,9 @@ from kernelgen.ladder.benchmark.driver import (
     forget_persisting,
     persisting_bytes,
 )
+from kernelgen.ladder.benchmark.noted import noted_launches
 from kernelgen.ladder.benchmark.rounds import Round, unwritten
 from kernelgen.ladder.correctness.caller import MODULE, Message, _is_plain, _Side
-from kernelgen.ladder.correctness.faults import _triton_kernels
 from kernelgen.ladder.correctness.shown import Inputs, Library
 from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of
 
@@ -70,7 +70,7 @@ class TimedSide(_Side):
         """Get ready for candidate code; note the names of Triton kernels that are launched."""
         answer = super()._prepare(message, descriptors)
         if message["dsl"] == "triton":
-            self._launched = _noted_launches()
+            self._launched = noted_launches()
         return answer
 
     def _share(self, message: Message, descriptors: list[int]) -> Message:
@@ -146,7 +146,7 @@ class TimedSide(_Side):
         try:
             one.prepare(as_graph=message["graph"])
         except BaseException as error:  # noqa: BLE001 whatever a candidate raises is a result, SystemExit too
-            return self._failure(error)
+            return self._failure(one.error or error)
         self._rounds[message["name"]] = one
         return {"failure": None}
 
@@ -233,25 +233,10 @@ class _Unfilled(Library):
 
     def __call__(self, inputs: Inputs) -> tuple[torch.Tensor, ...]:
         outputs = unwritten(inputs.outputs, inputs.device)
-        self._launch(*inputs.tensors.values(), *inputs.scalars.values(), *inputs.dims.values(), *outputs)
+        dims = [extent for _, extent in sorted(inputs.dims.items())]  # as `Library` passes them
+        self._launch(*inputs.tensors.values(), *inputs.scalars.values(), *dims, *outputs)
         return outputs
 
 
 def _no_call(_: Inputs) -> None:
     """What is called where nothing is to be."""
-
-
-def _noted_launches() -> list[str]:
-    """The names of Triton kernels launched from now on, in order; whoever looks empties it."""
-    names: list[str] = []
-    for owner in _triton_kernels():
-        owner.run = _noting(owner.run, names)
-    return names
-
-
-def _noting(launch: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
-    def launched(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-        names.append(str(kernel.fn.__name__))
-        return launch(kernel, *args, **kwargs)
-
-    return launched

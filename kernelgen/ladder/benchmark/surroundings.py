@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelgen.ladder.channel import read_descriptor
+from kernelgen.ladder.compile.elf import sections
 from kernelgen.ladder.subject import Subject
 
 QUERIED = (
@@ -21,6 +22,7 @@ REASONS = "clocks_event_reasons.active"
 TIMEOUT_S = 20
 BUILT = (".cubin", ".so")
 # parts of launchers, the same for every kernel
+CODE = ".text"
 BESIDE = ("__triton_launcher", "cuda_utils")
 FILES_MAX, FILE_BYTES = 512, 64 << 20
 
@@ -72,4 +74,13 @@ def _digest(path: str) -> str | None:
         held = read_descriptor(descriptor, FILE_BYTES)
     finally:
         os.close(descriptor)
-    return None if held is None else f"sha256:{hashlib.sha256(held).hexdigest()}"
+    return None if held is None else f"sha256:{hashlib.sha256(_code(bytes(held))).hexdigest()}"
+
+
+def _code(built: bytes) -> bytes:
+    """The machine code of a build: line tables beside it name the session's folder. All of it where it is no ELF."""
+    try:
+        parts = [part for part in sections(built) if part.name.startswith(CODE)]
+    except ValueError:
+        return built
+    return b"".join(built[part.offset : part.offset + part.size_bytes] for part in parts) or built

@@ -14,14 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from kernelgen.ladder.results import Result, result_from
-from kernelgen.ladder.work.jobs import Job, Settings, WorkLevel
-from kernelgen.ladder.work.levels import terms
+from kernelgen.ladder.work.jobs import LEVELS, Job, Settings, WorkLevel
+from kernelgen.ladder.work.levels import ends, terms
 from kernelgen.ladder.work.one import Order
 
 ONE = "kernelgen.ladder.work.one"
@@ -77,23 +77,37 @@ def _followed(
     """What the process tells until it is done, and what its end means."""
     results: list[Result] = []
     level: WorkLevel = "L1"
-    lines = _Lines(heard)
+    lines, did, how, tail = _Lines(heard), "", "", ""
     lines.allow(START_S + BESIDE_S)
     try:
         for said in lines:
+            if "done" in said:
+                return results, True
             if "starting" in said:
                 level = said["starting"]
                 lines.allow(allowed_s(job, settings, level))
             elif "result" in said:
                 results.append(result_from(said["result"]))
-            elif "done" in said:
-                return results, True
             else:
-                return [*results, _fallen(level, f"the harness failed at {level}: {said['error']}", "")], False
+                did, how = "the harness failed at", f": {said['error']}"
     except Overdue:
-        return [*results, _fallen(level, f"the harness did not end {level} in {lines.allowed_s:g} s", "")], False
-    how = _ending(process.wait())
-    return [*results, _fallen(level, f"the harness's process ended at {level}: {how}", _tail(log))], False
+        did, how = "the harness did not end", f" in {lines.allowed_s:g} s"
+    if not did:
+        did, how, tail = "the harness's process ended at", f": {_ending(process.wait())}", _tail(log)
+    unknown = unknown_level(level, results, settings)
+    if unknown is None:
+        return results, True
+    notes = (tail,) if tail else ()
+    return [*results, Result(unknown, "inconclusive", f"{did} {unknown}{how}", notes=notes)], False
+
+
+def unknown_level(level: WorkLevel, results: Sequence[Result], settings: Settings) -> WorkLevel | None:
+    """The level that was in progress, or was to come; None where all that was asked is known."""
+    if not results or results[-1].level != level:
+        return level
+    if level == settings.level or ends(results[-1], settings.clock):
+        return None
+    return LEVELS[LEVELS.index(level) + 1]
 
 
 class _Lines:
@@ -123,11 +137,6 @@ class _Lines:
             *whole, self._rest = (self._rest + data).split(b"\n")
             for line in whole:
                 yield json.loads(line)
-
-
-def _fallen(level: WorkLevel, reason: str, tail: str) -> Result:
-    result = Result(level, "inconclusive", reason)
-    return replace(result, notes=(tail,)) if tail else result
 
 
 def _ending(code: int) -> str:

@@ -18,7 +18,7 @@ from kernelgen.constraints.measured import Comparison, read_comparison
 from kernelgen.errors import BadInput, LogError
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
-from kernelgen.events import ChampionNamed, ChampionRetracted, VerdictReached
+from kernelgen.events import ChampionNamed, VerdictReached
 from kernelgen.generation.region import retracted_verdicts
 from kernelgen.ids import digest_text
 from kernelgen.judging.lessons import Regions, champion_now, dsl_of
@@ -158,7 +158,6 @@ def _champion(row: Row, event: VerdictReached, log: EventLog, regions: Regions) 
     if event.source is None:
         raise BadInput("its verdict does not hold the text that was judged; judge it again.")
     _rests_on_every_level(row, event, log)
-    _was_not_taken_back(row, event, log)
     measured = _against_one(row, event, log)
     now = champion_now(log, event.target, event.hardware, regions)
     if now is None:
@@ -210,14 +209,6 @@ def _rests_on_every_level(row: Row, event: VerdictReached, log: EventLog) -> Non
     if missing:
         again = f"`kernelgen judge {event.iteration_id} level=L4`"
         raise BadInput(f"{' and '.join(missing)} did not pass, on which a promotion rests; judge it again: {again}.")
-
-
-def _was_not_taken_back(row: Row, event: VerdictReached, log: EventLog) -> None:
-    """Raises BadInput where a person took the kernel back after this verdict."""
-    for taken in log.rows(kinds=("champion_retracted",), target=event.target, hardware=event.hardware, after=row.seq):
-        assert isinstance(taken.event, ChampionRetracted)
-        if taken.event.champion_id == event.iteration_id:
-            raise BadInput(f"it was taken back as champion: {taken.event.why}")
 
 
 def _against_one(row: Row, event: VerdictReached, log: EventLog) -> Comparison:

@@ -32,7 +32,6 @@ def _refuses(error: Exception, *, writes: bool = False) -> Door:
 @pytest.mark.parametrize(
     "door",
     [
-        _refuses(BadInput("one\ntwo")),
         _refuses(BadInput("")),
         _refuses(BadInput("not written"), writes=True),
         _refuses(HarnessError("kernelgen is broken")),

@@ -9,18 +9,27 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import compile_bench, constraints_bench, eventlog_bench, generate_bench, lm_bench, profile_bench
+from benchmarks import (
+    compile_bench,
+    constraints_bench,
+    eventlog_bench,
+    generate_bench,
+    judge_bench,
+    lm_bench,
+    profile_bench,
+)
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "cpu.json"
 PARTS = {
     "generate": generate_bench,
     "compile": compile_bench,
+    "judge": judge_bench,
     "constraints": constraints_bench,
     "eventlog": eventlog_bench,
     "profile": profile_bench,
     "lm": lm_bench,
 }
-PACKAGES = ("kernelgen", "dspy", "hydra-core", "pydantic", "sqlite-utils")
+PACKAGES = ("kernelgen", "dspy", "hydra-core", "pydantic", "sqlite-utils", "torch", "triton")
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ COMMANDS = {
     "bundle": ("bundle", "candidates in a folder that a machine with a GPU judges alone"),
     "ingest": ("ingest", "append the verdicts that a bundle's worker brought back"),
     "replay": ("replay", "make past generations again from the log and compare every byte"),
-    "constraints": ("constraints", "seed, list, show, add, retract, select"),
+    "constraints": ("constraints", "seed, list, show, add, retract, select; proposals, adopt"),
     "target": ("target", "list, show and check targets"),
     "prune": ("prune", "which configurations of an autotuning space can run at all, and why not"),
     "profile": ("profile", "import a profile; list and show the imported ones"),

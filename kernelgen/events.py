@@ -230,8 +230,8 @@ class VerdictReached(EventBase):
     verdict: Verdict
     highest: Level | None
     """Highest level passed."""
-    origin: Literal["generated", "file"] = "generated"
-    """Whether a generation of this log wrote it."""
+    origin: Literal["generated", "file", "problem"] = "generated"
+    """generated: by this log; file: a user's own; problem: solves one from outside, which teaches nothing."""
     source: Digest | None = None
     """Of the text that was judged: the model's part alone."""
     details: dict[str, Digest] = Field(default_factory=dict)

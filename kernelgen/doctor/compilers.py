@@ -11,7 +11,7 @@ from pathlib import Path
 from kernelgen.doctor import packages
 from kernelgen.doctor.asking import NotTold, say
 from kernelgen.doctor.privacy import shown
-from kernelgen.ladder.compile.binary import missing_tool
+from kernelgen.ladder.binary import missing_tool
 from kernelgen.ladder.cuda import find_nvcc
 
 HOST_COMPILERS = ("gcc", "clang", "cc")

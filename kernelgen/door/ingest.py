@@ -15,6 +15,7 @@ from kernelgen.eventlog.store import EventLog
 from kernelgen.events import VerdictReached
 from kernelgen.generation.inputs import read_text
 from kernelgen.judging.ingest import Taken, ingest
+from kernelgen.judging.promotion import Promotion
 from kernelgen.judging.session import session
 
 GRAMMAR = Grammar(groups=("policy",))
@@ -39,7 +40,8 @@ def run(argv: Sequence[str]) -> int:
                 if taken.refused is not None and not arguments.as_json:
                     complain(f"{word}, line {taken.number}: {taken.refused}")
                 else:
-                    emit(_record(word, taken), _text(taken), as_json=arguments.as_json)
+                    promoted = None if taken.row is None else judging.promotion(taken.row)
+                    emit(_record(word, taken), _text(taken, promoted), as_json=arguments.as_json)
     return 1 if refused else 0
 
 
@@ -59,14 +61,15 @@ def _record(word: str, taken: Taken) -> dict[str, Any]:
     return {**record, "verdict": taken.row.id, "highest": event.highest, "speedup": event.verdict.speedup}
 
 
-def _text(taken: Taken) -> str:
+def _text(taken: Taken, promoted: Promotion | None) -> str:
     """A taken line for a person."""
     event = _event(taken)
     last = event.verdict.levels[-1]
     head = f"{event.iteration_id}: {last.level} {coloured_outcome(last.outcome)}: {last.reason}"
     if not taken.is_new:
         return f"{warn('known')} {head}"
-    return "\n".join([head, *(f"  {learned.sentence()}" for learned in taken.learned)])
+    lines = [head, *(f"  {learned.sentence()}" for learned in taken.learned)]
+    return "\n".join(lines if promoted is None else [*lines, f"  {promoted.sentence}"])
 
 
 def _event(taken: Taken) -> VerdictReached:

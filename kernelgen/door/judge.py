@@ -139,7 +139,8 @@ def text(judgement: Judgement) -> str:
     lines = [f"{_head(verdict)}  {judged.told}: {judged.target.name} on {judged.hardware.name}"]
     for level in verdict.levels:
         lines += _level(level)
-    return "\n".join([*lines, *(f"  {learned.sentence()}" for learned in judgement.learned)])
+    lines += [f"  {learned.sentence()}" for learned in judgement.learned]
+    return "\n".join(lines if judgement.promotion is None else [*lines, f"  {judgement.promotion.sentence}"])
 
 
 def _head(verdict: Verdict) -> str:

@@ -54,7 +54,7 @@ def append(judged: Judged, results: Sequence[Result], log: EventLog) -> Ruling:
         state=judged.state,
         verdict=verdict,
         highest=verdict.highest(),
-        origin="file" if judged.state is None else "generated",
+        origin=judged.origin,
         source=digest_text(source),
         details={level: digest_text(text) for level, text in details.items()},
         machine=canonical_json(_machine(results)),

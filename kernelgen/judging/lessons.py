@@ -67,11 +67,11 @@ class Regions:
 
 
 def taught(row: Row, log: EventLog, regions: Regions) -> list[Lesson]:
-    """The lessons of a verdict's event; none where no config describes its hardware any more."""
+    """The lessons of a verdict; none of an outside problem, or where no config describes its hardware any more."""
     event = row.event
     assert isinstance(event, VerdictReached)
     failed, hardware, target = event.verdict.failed(), regions.hardware(event.hardware), regions.target(event.target)
-    if hardware is None:
+    if hardware is None or event.origin == "problem":
         return []
     if failed is None or failed.level in MEASURED:
         from kernelgen.judging.trials import measured_lessons

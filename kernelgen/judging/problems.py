@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kernelgen.config import Dsl, Hardware, ScalarSpec, ShapeSets, Target, TensorSpec, Tolerance
 from kernelgen.errors import BadInput
@@ -47,6 +47,11 @@ class JudgedSolution(Judged):
     """What the solution is made of; None where it does not parse."""
     problem_name: str
     """The problem file's stem."""
+
+    @property
+    def origin(self) -> Literal["generated", "file", "problem"]:
+        """It solves a problem from outside: the verdict teaches nothing of this project's regions."""
+        return "problem"
 
     def step(self, level: Level, terms: Terms, usual: Usual) -> Result:
         """A level, as it is for this problem and this kind of solution; `usual` is how it is for any candidate."""

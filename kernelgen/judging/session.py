@@ -22,6 +22,7 @@ from kernelgen.judging.judge import Ruling, append
 from kernelgen.judging.learn import Learned, catch_up, learn
 from kernelgen.judging.lessons import Regions
 from kernelgen.judging.levels import Servers, Terms, climb
+from kernelgen.judging.promotion import Promotion, promote
 from kernelgen.judging.subjects import Judged
 from kernelgen.ladder.results import Result
 from kernelgen.ladder.work.jobs import Clock
@@ -36,6 +37,8 @@ class Judgement:
     """The verdict."""
     learned: tuple[Learned, ...]
     """Constraints that it added or proposed."""
+    promotion: Promotion | None = None
+    """What came of it where L4 passed."""
 
 
 class Session:
@@ -83,7 +86,12 @@ class Session:
     def add(self, judged: Judged, results: Sequence[Result]) -> Judgement:
         """Append the verdict of these results, and learn from it."""
         ruling = append(judged, results, self.log)
-        return Judgement(ruling, tuple(self.learn(ruling.row)))
+        learned = tuple(self.learn(ruling.row))
+        return Judgement(ruling, learned, self.promotion(ruling.row))
+
+    def promotion(self, row: Row) -> Promotion | None:
+        """What came of a verdict whose L4 passed; None for any other."""
+        return promote(row, log=self.log, constraints=self._constraints, policy=self.policy, regions=self._regions)
 
     def learn(self, row: Row) -> list[Learned]:
         """What a verdict's event teaches, added or proposed; nothing for what was learned before."""

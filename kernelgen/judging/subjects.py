@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kernelgen import markers
 from kernelgen.candidates import read_back, read_header
@@ -59,6 +59,11 @@ class Judged:
     """Id and source of the champion that it was to beat."""
     notes: tuple[str, ...] = field(default=())
     """What the verdict's reader should know."""
+
+    @property
+    def origin(self) -> Literal["generated", "file", "problem"]:
+        """Where it comes from, as its verdict says."""
+        return "file" if self.state is None else "generated"
 
     def step(self, level: Level, terms: Terms, usual: Callable[[Judged, Terms], Result]) -> Result:
         """One level of the ladder; `usual` is what it is for most candidates."""

@@ -10,13 +10,13 @@ nothing is put back. It does not say that a kernel computes anything right, or t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from kernelgen.errors import HarnessError
-from kernelgen.ladder import cubin, stand_in
+from kernelgen.ladder import binary, stand_in
 from kernelgen.ladder.reasons import explain
 
 # after stand_in, which says how to install it where it is missing
@@ -99,11 +99,20 @@ class _Utils:
         return stand_in.device_properties(self._card)
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int, *_: Any) -> tuple[Any, ...]:
-        used = cubin.resources(kernel)
-        return None, None, used.registers, used.spills, stand_in.MAX_THREADS_PER_BLOCK
+        used = _only(kernel, None)
+        return None, None, used.registers, used.stack_bytes // binary.WORD_BYTES, stand_in.MAX_THREADS_PER_BLOCK
 
     def unload_module(self, *_: Any) -> None:
         """Nothing was loaded."""
+
+
+def _only(kernel: bytes, further: Sequence[str] | None) -> binary.Used:
+    """What the one kernel of a cubin uses. Raises HarnessError where the tools cannot read what the compiler made."""
+    try:
+        (used,) = binary.read(kernel, further)
+    except ValueError as error:
+        raise HarnessError(f"The compiler's binary cannot be read: {error}") from error
+    return used
 
 
 class _Launcher:
@@ -177,7 +186,7 @@ def _build(log: CompileLog, function: Any, constants: dict[str, Any], kernel: An
             registers=kernel.n_regs,
             spills=kernel.n_spills,
             shared_bytes=kernel.metadata.shared,
-            instructions=cubin.instruction_counts(kernel.asm["cubin"]) if instructions else {},
+            instructions=_only(kernel.asm["cubin"], ()).instructions if instructions else {},
         )
     return log._known[kernel.hash]
 

@@ -15,6 +15,7 @@ pytest.importorskip("triton")
 
 from problem_files import HEAD, RELU_KERNEL, problem, solution, write  # noqa: E402
 
+from kernelgen import cli  # noqa: E402
 from kernelgen.door import compose  # noqa: E402
 from kernelgen.errors import BadInput  # noqa: E402
 from kernelgen.judging import problems  # noqa: E402
@@ -624,3 +625,13 @@ def test_a_loaders_kernel_that_no_card_has_room_for_fails(judge: Judge, tmp_path
         write(tmp_path, "solution", large.replace("y[at];", "y[at] + held[at % 5];")), EXAMPLES / "scale_add.py"
     )
     assert (results[-1].level, results[-1].outcome, checks(results)) == ("L1", "failed", {"compile.shared_memory"})
+
+
+def test_a_verdict_on_a_problem_teaches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["constraints", "seed", "hardware=h200"]) == 0
+    lines = (tmp_path / "constraints.jsonl").read_text()
+    (tmp_path / "bad.py").write_text("import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x:\n")
+    problem_file = Path(__file__).resolve().parents[2] / "examples" / "problems" / "row_softmax.py"
+    assert cli.main(["judge", "bad.py", f"reference={problem_file}", "level=L0"]) == 1
+    assert (tmp_path / "constraints.jsonl").read_text() == lines

@@ -9,7 +9,8 @@ import pytest
 
 from kernelgen.constraints import rules
 from kernelgen.errors import BadInput
-from kernelgen.ladder.compile import elf, words
+from kernelgen.ladder import elf
+from kernelgen.ladder.compile import words
 from kernelgen.ladder.compile.kept import Kept
 from kernelgen.ladder.compile.report import Build, Findings
 

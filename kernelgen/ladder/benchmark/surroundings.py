@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelgen.ladder.channel import read_descriptor
-from kernelgen.ladder.compile.elf import sections
+from kernelgen.ladder.elf import sections
 from kernelgen.ladder.subject import Subject
 
 QUERIED = (

@@ -15,7 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from kernelgen.ladder.compile import binary, tools
+from kernelgen.ladder import binary
+from kernelgen.ladder.compile import tools
 from kernelgen.ladder.compile.report import Findings, conclude
 from kernelgen.ladder.cuda import find_nvcc
 from kernelgen.ladder.install import KERNELS_LINE, NVCC_LINE, TILELANG_LINE

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kernelgen.errors import HarnessError
-from kernelgen.ladder import cuda
-from kernelgen.ladder.compile import elf, words
+from kernelgen.ladder import cuda, elf
+from kernelgen.ladder.compile import words
 from kernelgen.ladder.compile.collect import early_end, limits
 from kernelgen.ladder.compile.events import contents
 from kernelgen.ladder.compile.nvcc import SOURCE

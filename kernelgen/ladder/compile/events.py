@@ -8,8 +8,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from kernelgen.ladder import binary
 from kernelgen.ladder.channel import read_descriptor
-from kernelgen.ladder.compile import binary
 from kernelgen.ladder.reasons import shorten
 
 LONGEST_TEXT = 1 << 18

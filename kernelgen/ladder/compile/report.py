@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
-from kernelgen.ladder.compile import binary, words
+from kernelgen.ladder import binary
+from kernelgen.ladder.compile import words
 from kernelgen.ladder.reasons import shorten
 from kernelgen.ladder.results import Fact, Fault, Result
 

@@ -19,15 +19,16 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from kernelgen.ladder import cubin
-from kernelgen.ladder.compile import elf
+from kernelgen.ladder import elf
 from kernelgen.ladder.install import KERNELS_LINE
 
 # tensor cores by warp group, warp and tensor memory; bulk tensor copies; spilled registers
-COUNTED = tuple(
-    dict.fromkeys([*cubin.TELLING_INSTRUCTIONS, "IGMMA", "IMMA", "QMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA", "UTMASTG"])
-)
+COUNTED = (
+    "HGMMA", "QGMMA", "IGMMA", "HMMA", "QMMA", "IMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA",
+    "UTMALDG", "UTMASTG", "LDL", "STL",
+)  # fmt: skip
 LARGEST_BYTES = 64 * 1024 * 1024
+WORD_BYTES = 4
 TOOL_TIMEOUT_S = 60
 STATIC_SHARED = ".nv.shared."
 # from sm_90 on a block's own section counts what the system keeps for itself, which is no part of the limit

@@ -358,6 +358,8 @@ class GenerateConfig(Frozen):
     """Candidates to ask one prompt for, at the same time; each is an iteration of its own."""
     judge: Literal["none", "L0", "L1", "L2"] = "L2"
     """How far up the ladder a candidate is taken at once, as far as this machine can tell; none leaves it unjudged."""
+    learned: bool = True
+    """Whether the prompt and the rules have what verdicts taught; false leaves what needs no verdict."""
     events: str = "events.db"
     """The event log."""
     constraints: str = "constraints.jsonl"

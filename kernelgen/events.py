@@ -261,6 +261,57 @@ class ConstraintProposed(EventBase):
     """Of its cause: the same cause is proposed once."""
 
 
+class CampaignStarted(EventBase):
+    """A campaign for a region began; each generation of it has `campaign=ID` among its overrides."""
+
+    kind: Literal["campaign_started"] = "campaign_started"
+    campaign_id: Id
+    target: str
+    hardware: str
+    gpu: Literal["here", "bundle"]
+    """Whether candidates are measured on this machine, or in rounds on another one."""
+    iterations: int | None
+    """Budget of iterations."""
+    minutes: float | None
+    """Budget of minutes of asking and judging, here and on the GPU."""
+    round_size: int
+    """Candidates that one bundle takes along."""
+    seed: int | None
+    """Of a model's sampling and of the inputs that candidates are judged on here; None draws them."""
+    learned: bool
+    """Whether prompts and rules have what verdicts taught."""
+    overrides: tuple[str, ...]
+    """What the user set of the config groups."""
+
+
+class CampaignRound(EventBase):
+    """A round of a campaign was bundled: these candidates wait for verdicts from another machine."""
+
+    kind: Literal["campaign_round"] = "campaign_round"
+    campaign_id: Id
+    target: str
+    hardware: str
+    round: int
+    """1 for the first."""
+    bundle: Digest
+    """The bundle's id."""
+    folder: str
+    """Where it was written, absolute."""
+    candidates: tuple[Id, ...]
+    """In the order of its jobs."""
+
+
+class CampaignEnded(EventBase):
+    """A campaign is over."""
+
+    kind: Literal["campaign_ended"] = "campaign_ended"
+    campaign_id: Id
+    target: str
+    hardware: str
+    cause: Literal["budget", "floor", "exhausted", "frozen", "stopped"]
+    why: str
+
+
 Event = Annotated[
     ConstraintAdded
     | ConstraintRetracted
@@ -276,7 +327,10 @@ Event = Annotated[
     | CandidateGenerated
     | VerdictReached
     | VerdictRetracted
-    | ConstraintProposed,
+    | ConstraintProposed
+    | CampaignStarted
+    | CampaignRound
+    | CampaignEnded,
     Field(discriminator="kind"),
 ]
 

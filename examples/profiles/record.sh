@@ -11,13 +11,14 @@ out=$1
 shift
 [ $# -gt 0 ] || set -- moe_dispatch_384expert T=64
 name=$1
-here=$(dirname "$0")
+PYTHONPATH=$(cd "$(dirname "$0")/../.." && pwd)${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
 mkdir -p "$out"
 
-python3 "$here/drive.py" "$@" --with torch --out "$out/$name.torch_trace.json"
-python3 "$here/drive.py" "$@" --with proton --out "$out/$name.hatchet"
+python3 -m kernelgen.ladder.profiling "$@" --with torch --out "$out/$name.torch_trace.json"
+python3 -m kernelgen.ladder.profiling "$@" --with proton --out "$out/$name.hatchet"
 ${NCU:-ncu} --clock-control none --set full --profile-from-start off --target-processes all -f -o "$out/$name" \
-    python3 "$here/drive.py" "$@" --with ncu
+    python3 -m kernelgen.ladder.profiling "$@" --with ncu
 ${NCU:-ncu} --import "$out/$name.ncu-rep" --page raw --csv --print-units base > "$out/$name.ncu_raw.csv"
 ${NCU:-ncu} --import "$out/$name.ncu-rep" --page details --csv > "$out/$name.ncu_details.csv"
 ls -l "$out"

@@ -1,80 +1,130 @@
-"""`kernelgen profile`: import where the time goes, list and show what was imported, list the kernels of a file."""
+"""`kernelgen profile`: take a profile or import one, list and show what was imported, list the kernels of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from kernelgen import champions
 from kernelgen.door.arguments import Arguments, Grammar, parse
-from kernelgen.door.console import bold, emit, good, table
-from kernelgen.door.regions import choice, region_of
-from kernelgen.errors import BadInput, nearest
+from kernelgen.door.console import bold, emit, good, table, warn
+from kernelgen.door.regions import choice, hardware_of, region_of
+from kernelgen.errors import BadInput
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import ProfileImported
 from kernelgen.generation import region as regions
-from kernelgen.ids import digest_text
-from kernelgen.profile.importer import import_profile
 from kernelgen.profile.listing import list_kernels
-from kernelgen.records import Profile, to_text
-from kernelgen.targets.code import load_code
+from kernelgen.records import Profile
+
+if TYPE_CHECKING:
+    from kernelgen.campaign.profiling import Kernel, Place
+    from kernelgen.catalog import Catalog
 
 GRAMMAR = Grammar(
-    nouns=("list", "import", "show", "kernels"),
+    nouns=("list", "import", "run", "show", "kernels"),
     default_noun="list",
-    keys=("shape", "kernels", "subject"),
+    keys=("shape", "kernels", "subject", "what", "counters", "to"),
     groups=("target", "hardware"),
     only={
-        **dict.fromkeys(("shape", "kernels", "subject"), ("import",)),
-        **dict.fromkeys(("target", "hardware"), ("list", "import", "show")),
+        "shape": ("import", "run"),
+        **dict.fromkeys(("kernels", "subject"), ("import",)),
+        **dict.fromkeys(("what", "counters", "to"), ("run",)),
+        **dict.fromkeys(("target", "hardware"), ("list", "import", "run", "show")),
     },
 )
 EXAMPLE = "kernelgen profile import p.csv target=mla_decode_fp8 shape=b64_s4096_h64"
+RUN_EXAMPLE = "kernelgen profile run mla_decode_fp8 shape=b64_s4096_h64"
 LAUNCHES_SHOWN = 30
+CHAMPION = "champion"
+SWITCH = {"on": True, "off": False}
 
 
 def run(argv: Sequence[str]) -> int:
     """Run one of the nouns."""
     arguments = parse(argv, GRAMMAR)
-    verbs = {"list": _list, "import": _import, "show": _show, "kernels": _kernels}
+    verbs = {"list": _list, "import": _import, "run": _run, "show": _show, "kernels": _kernels}
     verbs[str(arguments.noun)](arguments)
     return 0
 
 
 def _import(arguments: Arguments) -> None:
+    from kernelgen.campaign.profiling import Place, import_file
+
     path = Path(arguments.word("a profile file", EXAMPLE))
     region = region_of(arguments, EXAMPLE)
     shape = arguments.need("shape", EXAMPLE)
-    target = region.target
-    dims = target.shapes.find(shape)
-    if dims is None:
-        raise BadInput(f"{target.name} has no shape '{shape}'{nearest(shape, target.shapes.names())}")
-    code = load_code(target.module, region.located.folder)
+    place = Place(region.target, region.located.folder, region.hardware, shape)
+    place.dims()
     with EventLog.open(arguments.place("events")) as log:
-        champion = regions.champion(log, target, region.hardware.name, region.located.folder)
-        profile, raw = import_profile(
-            path,
-            target=target,
-            hardware=region.hardware,
-            shape=shape,
-            flops=code.flops(dims),
-            floor_bytes=code.bytes_moved(dims),
-            champion=champion,
-            kernels=arguments.keys.get("kernels"),
-            subject=arguments.keys.get("subject"),
+        profile = import_file(
+            path, place, log, kernels=arguments.keys.get("kernels"), subject=arguments.keys.get("subject")
         )
-        text = to_text(profile)
-        event = ProfileImported(
-            target=target.name,
-            hardware=region.hardware.name,
-            shape=shape,
-            profile=digest_text(text),
-            raw=digest_text(raw),
-        )
-        log.append(event, [text, raw])
-    summary = (
-        f"{good('imported')} {profile.id}: {target.name} on {region.hardware.name} at {shape}\n{_summary(profile)}"
-    )
-    emit(profile.model_dump(mode="json"), summary, as_json=arguments.as_json)
+    emit(profile.model_dump(mode="json"), f"{good('imported')} {_headed(profile)}", as_json=arguments.as_json)
+
+
+def _run(arguments: Arguments) -> None:
+    """Take a profile on the GPU here: of the champion, or of what `what=` names."""
+    from kernelgen.campaign import profiling
+    from kernelgen.door.judge import one_of
+
+    name = choice(arguments, "target") or arguments.word("a target", RUN_EXAMPLE)
+    hardware, catalog = hardware_of(arguments)
+    target, located = catalog.target(name)
+    place = profiling.Place(target, located.folder, hardware, arguments.keys.get("shape", target.profile_shape))
+    place.dims()
+    counters = SWITCH[one_of(arguments, "counters", SWITCH, "on")]
+    keep = Path(arguments.keys["to"]).absolute() if "to" in arguments.keys else None
+    profiling.check_gpu()
+    with EventLog.open(arguments.place("events")) as log:
+        kernel = _kernel(arguments.keys.get("what", CHAMPION), place, log, catalog)
+        made = profiling.record(kernel, place, log, counters=counters, keep=keep)
+    lines = [f"{good('profiled')} {_headed(profile)}\n\n{_shares(profile)}\n" for profile in made.profiles]
+    lines += [*(warn(note) for note in made.notes), *(f"kept {path}" for path in made.files)]
+    record = {
+        "profiles": [profile.model_dump(mode="json") for profile in made.profiles],
+        "notes": list(made.notes),
+        "files": [str(path) for path in made.files],
+    }
+    emit(record, "\n".join(lines), as_json=arguments.as_json)
+
+
+def _kernel(what: str, place: Place, log: EventLog, catalog: Catalog) -> Kernel:
+    """The champion, the naive one, or the candidate named."""
+    from kernelgen.campaign import profiling
+    from kernelgen.judging import subjects
+    from kernelgen.judging.jobs import Rivals
+
+    target, hardware = place.target, place.hardware
+    if what == CHAMPION:
+        return profiling.of_champion(regions.champion(log, target, hardware.name, place.folder))
+    if what == champions.NAIVE:
+        naive = Rivals(log, catalog).naive(target.name, hardware.name)
+        now = regions.champion(log, target, hardware.name, place.folder)
+        kernel = profiling.of_champion(naive)
+        return kernel if now.id == naive.id else replace(kernel, subject="the naive champion")
+    judged = subjects.find(what, subjects.Place(log, catalog, hardware, target.name))
+    if judged.target.name != target.name:
+        raise BadInput(f"{what} computes {judged.target.name}, not {target.name}.")
+    return profiling.of_candidate(judged, log)
+
+
+def _shares(profile: Profile) -> str:
+    """Kernels by their share of the time, launches of one name together."""
+    spent: dict[str, list[float]] = {}
+    for launch in profile.launches:
+        spent.setdefault(launch.name, []).append(launch.time_us)
+    ranked = sorted(spent.items(), key=lambda item: -sum(item[1]))[:LAUNCHES_SHOWN]
+    rows = [
+        (f"{sum(times):.1f}", f"{100 * sum(times) / profile.time_us:.1f}%", str(len(times)), _short(name))
+        for name, times in ranked
+    ]
+    return table(("us", "share", "launches", "kernel"), rows)
+
+
+def _headed(profile: Profile) -> str:
+    return f"{profile.id}: {profile.target} on {profile.hardware} at {profile.shape}\n{_summary(profile)}"
 
 
 def _summary(profile: Profile) -> str:
@@ -85,10 +135,16 @@ def _summary(profile: Profile) -> str:
             f"  {len(profile.launches)} launches, {profile.time_us:.1f} us in all; floor {profile.floor_us:.1f} us "
             f"by {profile.floor_by}",
             f"  longest: {_short(dominant.name)}, {dominant.time_us:.1f} us",
+            f"  DRAM {_percent(profile.dram_percent)}, SM {_percent(profile.sm_percent)}, occupancy "
+            f"{_percent(profile.occupancy_percent)}",
             f"  bottleneck: {profile.bottleneck}; {profile.limiting_factor.sentence}",
             f"  target metric: {profile.target_metric}",
         ]
     )
+
+
+def _percent(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.0f}%"
 
 
 def _short(name: str, most: int = 90) -> str:

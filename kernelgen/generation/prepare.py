@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kernelgen.candidates import TargetBinding
 from kernelgen.config import Approach, AutoTarget, GenerateConfig, Hardware, Target
+from kernelgen.constraints.learned import in_use
 from kernelgen.constraints.select import select
 from kernelgen.constraints.store import ConstraintBook, ConstraintFile, reconcile
 from kernelgen.errors import Refused
@@ -20,7 +21,7 @@ from kernelgen.generation import briefs, region
 from kernelgen.generation.inputs import read_parts, read_pull_request
 from kernelgen.generation.workspace import Resolved
 from kernelgen.prompt.program import load_program
-from kernelgen.records import Ask, Parts, Position, Profile, Program, PullRequest, Scope, Selection
+from kernelgen.records import Ask, Constraint, Parts, Position, Profile, Program, PullRequest, Scope, Selection
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Prepared:
     binding: TargetBinding
     """What the candidate's own test needs of the target."""
     constraint_set: tuple[str, ...]
-    """Ids of all constraints active now, sorted: what the selection was made of."""
+    """Ids of all constraints in use now, sorted: what the selection was made of."""
 
 
 def prepare(resolved: Resolved, log: EventLog) -> Prepared:
@@ -68,7 +69,7 @@ class _Preparation:
         self._hardware: Hardware = resolved.config.hardware
 
     def prepared(self) -> Prepared:
-        book = self._constraints()
+        active = in_use(self._constraints().active, learned=self._config.learned)
         target, folder = self._target()
         profile = self._profile(target)
         position = self._position(target)
@@ -78,7 +79,7 @@ class _Preparation:
             target=briefs.target_brief(target),
             hardware=briefs.hardware_brief(self._hardware),
             approach=approach,
-            selection=self._selection(book, target, approach),
+            selection=self._selection(active, target, approach),
             profile=profile,
             champion=region.champion(self._log, target, self._hardware.name, folder),
             position=position,
@@ -91,7 +92,7 @@ class _Preparation:
             ask=ask,
             program=self._program(),
             binding=briefs.binding(target, self._hardware, folder),
-            constraint_set=tuple(sorted(constraint.id for constraint in book.active)),
+            constraint_set=tuple(sorted(constraint.id for constraint in active)),
         )
 
     def _constraints(self) -> ConstraintBook:
@@ -167,10 +168,10 @@ class _Preparation:
             )
         return pr, parts
 
-    def _selection(self, book: ConstraintBook, target: Target, approach: Approach) -> Selection:
+    def _selection(self, active: tuple[Constraint, ...], target: Target, approach: Approach) -> Selection:
         scope = Scope(target=target.name, hardware=self._hardware.name, dsl=approach.dsl, state=approach.number)
         policy = self._config.policy
-        selection = select(book.active, scope, budget=policy.constraint_tokens, encoding=policy.encoding)
+        selection = select(active, scope, budget=policy.constraint_tokens, encoding=policy.encoding)
         if not selection.considered:
             raise Refused(
                 f"The constraint database holds nothing for {target.name} on {self._hardware.name}; seed it first: "

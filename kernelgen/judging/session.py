@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kernelgen.catalog import Catalog
 from kernelgen.config import Policy
+from kernelgen.constraints.learned import in_use
 from kernelgen.constraints.store import ConstraintFile, reconcile
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
@@ -55,11 +56,12 @@ class Session:
         seed: int | None = None,
         device: str | None = None,
         clock: Clock = "gpu",
+        learned: bool = True,
     ) -> None:
         self.log, self.policy, self.rivals = log, policy, Rivals(log, catalog)
         self._constraints, self._servers = constraints, servers
         self._regions = Regions.of(catalog)
-        self._seed, self._device, self._clock = seed, device, clock
+        self._seed, self._device, self._clock, self._learned = seed, device, clock, learned
 
     def catch_up(self) -> list[Learned]:
         """Learn what a killed session had not."""
@@ -74,7 +76,7 @@ class Session:
         book = reconcile(ConstraintFile(self._constraints), ConstraintRows(self.log))
         terms = Terms(
             self.policy,
-            book.active,
+            in_use(book.active, learned=self._learned),
             self._servers,
             seed=self._seed,
             device=self._device,
@@ -109,9 +111,15 @@ def session(
     seed: int | None = None,
     device: str | None = None,
     clock: Clock = "gpu",
+    learned: bool = True,
 ) -> Iterator[Session]:
-    """A session with processes of its own, caught up with the log."""
+    """A session with processes of its own, caught up with the log.
+
+    Without `learned` its rules are those that no verdict taught.
+    """
     with Servers(contained=contained) as servers:
-        made = Session(log, constraints, catalog, policy, servers, seed=seed, device=device, clock=clock)
+        made = Session(
+            log, constraints, catalog, policy, servers, seed=seed, device=device, clock=clock, learned=learned
+        )
         made.catch_up()
         yield made

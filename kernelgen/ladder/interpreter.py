@@ -1,11 +1,11 @@
 """Runs Triton kernels on the CPU through Triton's interpreter, with the faults that fail honest kernels mended.
 
 `install` makes bfloat16 and fp8 right (dot, arithmetic, sums, constants, casts rounded to nearest even as on sm_90),
-lets loops have run-time bounds under any numpy, and makes autotuned kernels run exactly one configuration, the one
-`Tuning.choice` points at: a kernel that works in place runs once, and a caller who repeats its check for each choice
-checks every configuration. A pass is a logic check, not numerics: programs run one after another, so races are not
-seen, nothing is limited, and an unmasked access out of bounds may kill the process. In a process of its own: nothing is
-put back.
+gives loops run-time bounds under any numpy, completes the language (`interpreter_language`), and makes autotuned
+kernels run exactly one configuration, the one `Tuning.choice` points at: a kernel that works in place runs once, and a
+caller who repeats its check for each choice checks every configuration. A pass is a logic check, not numerics: programs
+run one after another, so races are not seen, nothing is limited, and an unmasked access out of bounds may kill the
+process. In a process of its own: nothing is put back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelgen.errors import HarnessError
-from kernelgen.ladder import stand_in
+from kernelgen.ladder import interpreter_language, stand_in
 from kernelgen.ladder.floats import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FloatFormat, decode, encode
 
 # after stand_in, which says how to install it where it is missing
@@ -76,6 +76,7 @@ def install(compute_capability: int = 90) -> Tuning:
     _mend_arithmetic()
     _mend_dot()
     _mend_loop_bounds()
+    interpreter_language.complete()
     return _mend_autotune()
 
 

@@ -12,7 +12,7 @@ from tests.attacks.attack import Attack
 from tests.attacks.corpus import attacks
 from tests.attacks.d7_false_header import CHEATS
 from tests.attacks.ladder_run import Ladder
-from tests.attacks.verdicts import LATER, has_passed, header_checks, is_as_expected, see, why_not_yet
+from tests.attacks.verdicts import has_passed, header_checks, is_as_expected, see, why_not_yet
 
 ROW = "{:<4} {:<31} {:<6} {:<10} {:<32} {}"
 REFUSED_NOT = "NOT"
@@ -42,9 +42,9 @@ def main(ids: list[str]) -> int:
 def _refusal(ladder: Ladder, attack: Attack) -> tuple[str, str, bool]:
     """Where and by what a cheat was refused, and whether that is as it must be."""
     seen = see(ladder, attack, attack.cheat)
-    later = why_not_yet(attack, seen)
-    if later is not None:
-        return "later" if later == LATER else "GPU", "", True
+    elsewhere = why_not_yet(attack, seen)
+    if elsewhere is not None:
+        return "GPU", "", True
     good = is_as_expected(attack, seen)
     if attack.wins_nothing and good:
         return "-", "wins nothing", True

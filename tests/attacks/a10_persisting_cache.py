@@ -45,7 +45,7 @@ ATTACKS = (
         "A10",
         "persisting lines",
         "L3",
-        ("policy.flags", "timing."),
+        ("policy.flags", "benchmark."),
         SCALE_ADD,
         CHEAT,
         TWIN,

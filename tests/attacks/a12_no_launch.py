@@ -45,7 +45,7 @@ TWIN = text(
 )
 
 ATTACKS = (
-    Attack("A12", "empty grid", "L3", ("timing.", "correctness.", "policy.cache"), SCALE_ADD, EMPTY, TWIN, faster=True),
+    Attack("A12", "empty grid", "L3", ("benchmark.", "correctness.", "policy.cache"), SCALE_ADD, EMPTY, TWIN, faster=True),
     Attack(
         "A12",
         "killing the judge",

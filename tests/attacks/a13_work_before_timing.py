@@ -86,6 +86,6 @@ BAKED_TWIN = text(
 )
 
 ATTACKS = (
-    Attack("A13", "weights remembered", "L3", ("timing.", "policy.cache"), MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
-    Attack("A13", "baked in by autotune", "L3", ("timing.", "correctness."), SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
+    Attack("A13", "weights remembered", "L3", ("benchmark.", "policy.cache"), MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
+    Attack("A13", "baked in by autotune", "L3", ("benchmark.", "correctness."), SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
 )

@@ -46,6 +46,6 @@ TWIN = text(
 
 ATTACKS = (
     Attack(
-        "A1", "side stream", "L3", ("policy.streams", "timing."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True
+        "A1", "side stream", "L3", ("policy.streams", "benchmark."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True
     ),
 )

@@ -47,6 +47,6 @@ TWIN = text(
     """,
 )
 ADAPTIVE = Naive(times="adaptive")
-SEEN = ("timing.", "policy.cache")
+SEEN = ("benchmark.", "policy.cache")
 
 ATTACKS = (Attack("A7", "slow warm up", "L3", SEEN, SCALE_ADD, CHEAT, TWIN, naive=ADAPTIVE, faster=True),)

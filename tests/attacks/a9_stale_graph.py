@@ -56,6 +56,6 @@ TWIN = text(
 
 ATTACKS = (
     Attack(
-        "A9", "stale graph", "L3", ("policy.streams", "timing."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True
+        "A9", "stale graph", "L3", ("policy.streams", "benchmark."), LARGE_SCALE_ADD, CHEAT, TWIN, faster=True, gpu=True
     ),
 )

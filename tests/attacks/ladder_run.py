@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from types import TracebackType
 
+from kernelgen.ladder.benchmark import Terms3, confirm, measure
 from kernelgen.ladder.compile import compile_candidate
 from kernelgen.ladder.correctness import check_correctness
 from kernelgen.ladder.loader import compile_loaded
@@ -18,13 +19,15 @@ from kernelgen.ladder.server import Server
 from kernelgen.ladder.subject import Subject
 
 TIMEOUT_S = 60.0
+TERMS = Terms3(pairs=4, shape_s=30.0)
+SEED = 3
 SIMILARITY = 0.9
 LOADED = re.compile(r'r"""(.*?)"""', re.DOTALL)
 REFUSED = ("failed", "suspect")
 
 
 class Ladder:
-    """The levels L0 to L2 on the CPU; a context manager."""
+    """The levels on the CPU; a context manager."""
 
     def __init__(self) -> None:
         self._servers: dict[str, Server] = {}
@@ -62,6 +65,13 @@ class Ladder:
     def correctness(self, subject: Subject, device: str = "cpu") -> Result:
         """What L2 alone says: no policy was asked, and nothing compiled."""
         return check_correctness(subject, server_for=self.server, device=device, seed=None, timeout_s=TIMEOUT_S)
+
+
+    def benchmark(self, subject: Subject, champion: Subject, *, held_out: bool) -> Result:
+        """What L3 says on a CPU's clock, or L4 on held-out shapes; the champion is the honest twin."""
+        judge = confirm if held_out else measure
+        server = self.server("interpreter")
+        return judge(subject, champion, server_for=lambda _: server, device="cpu", policy=TERMS, seed=SEED)
 
 
 def refused(result: Result) -> bool:

@@ -13,7 +13,6 @@ from tests.attacks.attack import Attack
 from tests.attacks.d7_false_header import TWIN, FalseHeader, facts
 from tests.attacks.ladder_run import Ladder, checks_of, refused
 
-LATER = "L3: comes with the benchmark"
 NEEDS_GPU = "needs a GPU"
 # where nobody listens
 NO_PORT = 9
@@ -39,7 +38,11 @@ def see(ladder: Ladder, attack: Attack, source: str) -> Seen:
         refusals = target_refusals(attack.goal)
         return Seen("target", refusals, "; ".join(refusals)) if refusals else Seen()
     source = attack.asking(NO_PORT) if source == attack.cheat else source
-    results = ladder.judge(attack.subject(source), attack.known)
+    subject = attack.subject(source)
+    results = ladder.judge(subject, attack.known)
+    if attack.closed_loop and not attack.gpu and not refused(results[-1]):
+        twin = attack.subject(attack.twin)
+        results.append(ladder.benchmark(subject, twin, held_out=attack.level == "L4"))
     last = results[-1]
     if not refused(last):
         return Seen("", (), last.reason, results)
@@ -58,15 +61,15 @@ def why_not_yet(attack: Attack, seen: Seen) -> str | None:
     """Why nothing refused it here, where that is as it must be."""
     if seen.level:
         return None
-    if attack.closed_loop:
-        return LATER
-    return NEEDS_GPU if attack.seen_on_gpu else None
+    return NEEDS_GPU if attack.seen_on_gpu or attack.gpu else None
 
 
 def has_passed(attack: Attack, seen: Seen) -> bool:
     """Whether an honest candidate passed all that this machine can tell of it."""
     allowed = ("passed", "inconclusive") if attack.dsl == "cuda" else ("passed",)
-    return [result.level for result in seen.results if result.outcome in allowed] == ["L0", "L1", "L2"]
+    done = [result.level for result in seen.results if result.outcome in allowed]
+    # a CPU's clock refuses cheats of timing and decides no speed
+    return done[:3] == ["L0", "L1", "L2"] and not seen.level
 
 
 def target_refusals(goal: Goal) -> tuple[str, ...]:

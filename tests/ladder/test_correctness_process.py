@@ -143,3 +143,42 @@ def test_no_gpu_is_inconclusive_and_no_server_an_error(server: Server, monkeypat
 def test_a_target_that_cannot_be_computed_is_bad_input(server: Server) -> None:
     with pytest.raises(BadInput, match="could not be computed at shape t4_n128"):
         judge(HONEST, server, goal=replace(GOAL, kinds=("plain",), smoke={"t4_n128": {"T": 4}}))
+
+
+def test_details_hold_the_candidates_own_frames_alone(server: Server) -> None:
+    crashed = judge(_at_call(ENDS["process.crashed"]), server, timeout_s=5.0, preamble="one = 1\ntwo = 2")
+    assert "the process was killed by SIGSEGV" in crashed.reason
+    raised = judge(_at_call("raise ValueError('no')"), server, preamble="one = 1\ntwo = 2")
+    line = raised.faults[0].line
+    for detail in (crashed.faults[0].detail, raised.faults[0].detail):
+        assert [text for text in detail.splitlines() if "File" in text] == [
+            f'  File "kernel.py", line {line} in rows'
+        ] or (f'File "kernel.py", line {line}, in rows' in detail and detail.count("File ") == 1)
+        assert "/" not in detail
+
+
+def test_a_slow_candidate_is_undecided_and_skips_no_edge_shape(server: Server) -> None:
+    slow = changed(ALLOCATE, f"    import time\n    time.sleep(0.2)\n{ALLOCATE}")
+    result = judge(slow, server, timeout_s=1.0)
+    assert (result.outcome, result.faults) == ("inconclusive", ())
+    assert "longer than the 1 s they have" in result.reason
+    wrong_at_edge = slow.replace("x.shape[1], BLOCK", "x.shape[1] - x.shape[1] % 2, BLOCK")
+    assert judge(wrong_at_edge, server, timeout_s=30.0).outcome == "failed"
+
+
+def test_a_slow_candidate_whose_kernels_do_nothing_does_not_pass_for_want_of_time(server: Server) -> None:
+    lazy = changed(ALLOCATE, f"    import time\n    time.sleep(0.1)\n{ALLOCATE}")
+    calls = judge(lazy, server).details["calls"]
+    result = judge(lazy, server, timeout_s=calls * 0.1 + 0.3)
+    assert result.outcome == "inconclusive", result.reason
+
+
+def test_timed_shapes_that_a_cpu_does_not_check_are_named_and_a_small_one_is_checked(server: Server) -> None:
+    result = judge(HONEST, server)
+    assert "timed shapes not checked on a CPU: t4096_n4096" in result.notes
+    goal = replace(GOAL, tune={"t4096_n4096": {"T": 4096, "N": 4096}, "t9_n130": {"T": 9, "N": 130}})
+    assert "timed shapes not checked on a CPU: t4096_n4096" in judge(HONEST, server, goal=goal).notes
+    wrong = changed(LAUNCH, LAUNCH.replace("factor,", "factor if x.shape[0] < 9 else 0.0,"))
+    result = judge(wrong, server, goal=goal)
+    assert [fault.check for fault in result.faults] == ["correctness.shapes"]
+    assert judge(wrong, server).outcome == "passed"

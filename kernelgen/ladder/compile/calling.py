@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from kernelgen.ladder.channel import Channel
-from kernelgen.ladder.compile.placement import on_stand_in
 from kernelgen.ladder.correctness.tensors import Memory, Placed
+from kernelgen.ladder.placement import on_stand_in
 from kernelgen.ladder.reasons import Attempt, explain
 
 MODULE = "candidate"

@@ -8,8 +8,8 @@ the candidate. Candidate code runs in this very process and may change any of it
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,14 +18,14 @@ import torch
 
 from kernelgen.ladder.correctness import observe
 from kernelgen.ladder.correctness.faults import Launches
+from kernelgen.ladder.correctness.raising import told
 from kernelgen.ladder.correctness.shown import Inputs, Library, overlap, poison
 from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of
-from kernelgen.ladder.reasons import explain, shorten
+from kernelgen.ladder.placement import on_stand_in
 
 Message = dict[str, Any]
 # a name that says nothing of who calls, or why
 MODULE = "kernel"
-DETAIL_LENGTH = 20_000
 
 
 def serve(channel: Any) -> None:
@@ -49,6 +49,7 @@ class _Side:
         self._inputs: dict[str, Inputs] = {}
         self._kept: dict[str, Any] = {}
         self._tuning: Any = None
+        self._place: AbstractContextManager[Any] = nullcontext()
         self._lines_above = 0
         self.requests: dict[str, Callable[[Message, list[int]], Message]] = {
             "prepare": self._prepare,
@@ -72,6 +73,8 @@ class _Side:
             self._tuning = interpreter.install(message["compute_capability"])
         counted = self._launches.install(message["dsl"])
         _warm_up(self._device)
+        if self._device == "cpu":  # host code that says `cuda` is as good as any
+            self._place = on_stand_in("cpu")
         self._state, self._running = observe.state(), observe.running()
         self._watch = observe.Watch(str(self._file))
         return {"counted": counted}
@@ -79,7 +82,8 @@ class _Side:
     def _load(self, message: Message, _: list[int]) -> Message:
         """Run the candidate's module, or open its library, and find the entry point."""
         try:
-            self._entry_point = self._find(message)
+            with self._place:
+                self._entry_point = self._find(message)
         except BaseException as error:  # noqa: BLE001 whatever a candidate raises is a result, SystemExit too
             return self._failure(error)
         return {"failure": None, **self._observed()}
@@ -116,9 +120,10 @@ class _Side:
         launches.kept, launches.count = list(inputs.tensors.values()), 0
         if message["poison"] is not None:
             poison(message["poison"], inputs)
-        operators = observe.Operators(lambda: launches.inside > 0)
+        reads = observe.Reads()
+        operators = observe.Operators(lambda: launches.own_work > 0, reads)
         try:
-            with operators:
+            with operators, self._place, reads:
                 answer = self._entry_point(inputs)
             if self._device != "cpu":
                 torch.cuda.synchronize()
@@ -127,7 +132,8 @@ class _Side:
         except BaseException as error:  # noqa: BLE001 whatever a candidate raises is a result, SystemExit too
             return {**self._failure(error), "launches": launches.count}
         self._kept[message["keep"]] = answer
-        return {"failure": None, "launches": launches.count, "operators": operators.counts, **self._observed()}
+        said = {"operators": operators.counts, "read_floats": reads.floats, "read_others": reads.others}
+        return {"failure": None, "launches": launches.count, **said, **self._observed()}
 
     def _show(self, message: Message, _: list[int]) -> Message:
         """Bring what a call left of its inputs to where the other side sees it."""
@@ -203,16 +209,8 @@ class _Side:
         }
 
     def _failure(self, error: BaseException) -> Message:
-        """What a candidate raised: in a line, whole, and the line of its source that it left last."""
-        said = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else shorten(explain(error))
-        line, link = None, error
-        while link is not None:
-            frames = traceback.extract_tb(link.__traceback__)
-            numbers = [frame.lineno for frame in frames if frame.filename == str(self._file) and frame.lineno]
-            line = numbers[-1] - self._lines_above if numbers else line
-            link = link.__cause__ or link.__context__  # type: ignore[assignment]
-        detail = "".join(traceback.format_exception(error))[-DETAIL_LENGTH:]
-        return {"failure": said, "detail": detail, "line": line, **self._observed()}
+        """What a candidate raised."""
+        return {**told(error, str(self._file), self._lines_above), **self._observed()}
 
 
 def _warm_up(device: str) -> None:

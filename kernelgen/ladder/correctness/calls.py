@@ -22,20 +22,29 @@ from typing import Any
 import torch
 
 from kernelgen.errors import HarnessError
+from kernelgen.ladder.correctness.raising import own_output
 from kernelgen.ladder.correctness.tensors import Memory, Placed, bytes_of, margins, place
 from kernelgen.ladder.results import Fault
 from kernelgen.ladder.server import ChildEnded, Session
 
 Spec = tuple[str, str, tuple[int, ...]]
 OUTPUT_END = 4000
+# the file that candidate code is loaded from, in its own folder
+KERNEL_FILE = "kernel.py"
+HUNG = "process.hung"
+# getting ready is the judge's own work: it has its own time
+PREPARE_S = 120.0
+# a call that takes more than this share of all the time there is hangs; less, and the candidate is slow
+HANGS_SHARE = 0.5
 
 
 class Stopped(Exception):
-    """The called process ended or answers no more; `fault` says how."""
+    """The called process ended or answers no more; `fault` says how, `slow` that its time alone was up."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, *, slow: bool = False) -> None:
         super().__init__(fault.reason)
         self.fault = fault
+        self.slow = slow
 
 
 class Answer:
@@ -124,9 +133,10 @@ class Patience:
 class Calls:
     """One session with a candidate."""
 
-    def __init__(self, session: Session, patience: Patience) -> None:
+    def __init__(self, session: Session, patience: Patience, lines_above: int = 0) -> None:
         self._session = session
         self._patience = patience
+        self._lines_above = lines_above
         self.doing = "before its import"
 
     def ask(self, request: str, descriptors: tuple[int, ...] = (), **fields: Any) -> Answer:
@@ -137,8 +147,12 @@ class Calls:
             self._session.send({"do": request, "ticket": ticket, **fields}, descriptors)
             answer, received = self._session.receive(self._patience.left_s)
         except ChildEnded as end:
-            reason = f"{self.doing}: the process {end.sentence}"
-            raise Stopped(Fault(end.cause, reason, detail=end.output[-OUTPUT_END:])) from end
+            was = "was " if end.sentence.startswith("killed by") else ""
+            detail = own_output(end.output[-OUTPUT_END:], KERNEL_FILE, self._lines_above)
+            took_s = time.monotonic() - began
+            slow = end.cause == HUNG and took_s < HANGS_SHARE * self._patience.seconds
+            fault = Fault(end.cause, f"{self.doing}: the process {was}{end.sentence}", detail=detail)
+            raise Stopped(fault, slow=slow) from end
         finally:
             self._patience.spend(time.monotonic() - began)
         for descriptor in received:
@@ -150,12 +164,15 @@ class Calls:
 
     def prepare(self, dsl: str, device: str, compute_capability: int) -> bool:
         """Let the other side get ready, before any candidate code; whether it counts launches. Raises HarnessError."""
+        patience, self._patience = self._patience, Patience(PREPARE_S)
         try:
             return self.ask("prepare", dsl=dsl, device=device, compute_capability=compute_capability).flag("counted")
         except Stopped as stopped:
             detail = stopped.fault.detail.strip().splitlines()[-1:]
             why = f" ({detail[0]})" if detail else ""
             raise HarnessError(f"Nothing can be called on {device} here: {stopped.fault.reason}{why}.") from stopped
+        finally:
+            self._patience = patience
 
     def reveal(self, name: str, inputs: dict[str, Any], dims: dict[str, int], outputs: list[Spec]) -> Shared:
         """Show inputs: tensors in shared memory, numbers beside them."""

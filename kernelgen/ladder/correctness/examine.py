@@ -43,6 +43,7 @@ class Examiner:
         self.faulty = 0
         self.choices = 1
         self.counted = False
+        self.undecided: str | None = None
         self._chosen = ""
         self._goal = subject.goal
         self._code = code
@@ -87,6 +88,10 @@ class Examiner:
         self._chosen = f"; with {answer.text('chosen')}" if self.choices > 1 and answer.text("chosen") else ""
         if failure is None:
             return True
+        lacks = answer.text("lacks") if self._device == "cpu" else None
+        if lacks is not None:
+            self.undecided = f"Triton's interpreter has no {lacks}: judge on a GPU"
+            return False
         line = answer.number("line") or None
         where = f" (line {line})" if line else ""
         reason = f"{place}: raised {failure}{where}{self._chosen}"
@@ -110,7 +115,7 @@ class Examiner:
         calls.doing = case.place
         said = calls.call(shared, keep, unwritten)
         if not self.ran(said, case.place):
-            return None, [self.faults["correctness.raised"]]
+            return None, [self.faults["correctness.raised"]] if "correctness.raised" in self.faults else []
         form, got = calls.collect(shared, keep, expected.specs, unwritten)
         found = checks.form_faults(expected, form.text("returned"), form.records("forms"), self._device)
         wrong_form = any(fault.check == "correctness.structure" for fault in found)

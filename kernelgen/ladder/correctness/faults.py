@@ -1,11 +1,13 @@
 """Launches counted, and kernels made to fail: the called process' side of fault injection.
 
 `Launches` stands around every launch of a DSL, put there before candidate code is loaded. Broken launches show what an
-answer owes to its kernels: one that raises must end the call, one that computes nothing must spoil the answer.
+answer owes to its kernels: one that raises must end the call, one that computes nothing must spoil the answer. What a
+launch runs of the candidate's host code, its grid and its hooks, is no kernel's work: it runs in any case, and counts.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -25,7 +27,7 @@ class Launches:
     def __init__(self) -> None:
         self.mode = RUN
         self.count = 0
-        self.inside = 0
+        self.own_work = 0
         self.kept: Sequence[torch.Tensor] = ()
 
     def install(self, dsl: str) -> bool:
@@ -49,15 +51,19 @@ class Launches:
             if kwargs.get("warmup"):
                 return launch(kernel, *args, **kwargs)
             self.count += 1
+            if self.mode == RUN and not returns:
+                return launch(kernel, *args, **kwargs)
+            if not returns:
+                _host_part(kernel, args, kwargs)
             if self.mode == RAISE:
                 raise RuntimeError(LAUNCH_FAILED)
-            self.inside += 1
+            self.own_work += 1
             try:
-                result = launch(kernel, *args, **kwargs) if self.mode == RUN or returns else None
+                result = launch(kernel, *args, **kwargs) if returns else None
                 if self.mode == SPOIL or (returns and self.mode == SKIP):
                     self._spoil([*args, *kwargs.values(), result])
             finally:
-                self.inside -= 1
+                self.own_work -= 1
             return result
 
         return launched
@@ -71,6 +77,20 @@ class Launches:
             tensor = getattr(value, "base", value)  # a tensor descriptor's
             if isinstance(tensor, torch.Tensor) and tensor.numel() and tensor.data_ptr() not in kept:
                 torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(SPOILED)
+
+
+def _host_part(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What a launch of Triton runs of the candidate's before the kernel: hooks, and the grid where it is a function."""
+    passed = {name: value for name, value in kwargs.items() if name not in ("grid", "warmup")}
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **passed)
+    grid = kwargs.get("grid")
+    if callable(grid):
+        signature = inspect.signature(kernel.fn)
+        named = {name: value for name, value in passed.items() if name in signature.parameters}
+        bound = signature.bind(*args, **named)
+        bound.apply_defaults()
+        grid(dict(bound.arguments))
 
 
 def _triton_kernels() -> list[Any]:

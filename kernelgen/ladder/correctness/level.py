@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,13 +17,12 @@ from kernelgen.ladder import cuda
 from kernelgen.ladder.containment.limits import DEFAULT, Limits
 from kernelgen.ladder.correctness.examine import SEEDS, Examiner
 from kernelgen.ladder.correctness.parent import Judge
-from kernelgen.ladder.correctness.plan import Case, Plan, plan_for
+from kernelgen.ladder.correctness.plan import Case, Plan, plan_for, size_of
 from kernelgen.ladder.install import NVCC_LINE
 from kernelgen.ladder.results import Fault, Outcome, Result
 from kernelgen.ladder.server import Server
 from kernelgen.ladder.subject import Subject
 from kernelgen.targets.code import TargetCode, load_code
-from kernelgen.targets.extents import extent
 
 LOGIC_CHECK = "logic check through Triton's interpreter"
 DSL_NAMES = {"tilelang": "TileLang", "cuda": "CUDA C++"}
@@ -111,31 +109,21 @@ def _fitting(plan: Plan, subject: Subject, code: TargetCode, device: str) -> tup
     free, _ = torch.cuda.mem_get_info()
 
     def fits(case: Case) -> bool:
-        held = sum(_bytes(spec, case) for spec in (*subject.goal.inputs, *subject.goal.outputs))
-        return bool(MEMORY_FACTOR * max(held, code.bytes_moved(case.dims)) <= free)
+        held = max(size_of(subject.goal, case), code.bytes_moved(case.dims))
+        return bool(MEMORY_FACTOR * held <= free)
 
     cases = tuple(case for case in plan.cases if fits(case))
     left_out = sorted({case.shape for case in plan.cases} - {case.shape for case in cases})
-    return Plan(plan.thorough, cases, plan.optional, plan.budget_s), ", ".join(left_out)
+    return Plan(plan.thorough, cases, plan.timed, plan.budget_s), ", ".join(left_out)
 
 
 def _limits(subject: Subject, plan: Plan, device: str) -> Limits:
     """What a session may use; a GPU's kernels are compiled there, and its inputs copied."""
     if device == "cpu":
         return replace(DEFAULT, seconds=SESSION_S)
-    specs = (*subject.goal.inputs, *subject.goal.outputs)
-    largest = max(sum(_bytes(spec, case) for spec in specs) for case in (plan.thorough, *plan.cases))
+    largest = max(size_of(subject.goal, case) for case in (plan.thorough, *plan.cases))
     memory_bytes = DEFAULT.memory_bytes + HOST_COPIES * largest
     return replace(DEFAULT, seconds=SESSION_S, memory_bytes=memory_bytes, exec_allowed=subject.language != "cuda")
-
-
-def _bytes(spec: Any, case: Case) -> int:
-    """Bytes of a declared tensor."""
-    _, dtype, shape = spec
-    nbytes: int = getattr(torch, dtype).itemsize
-    for part in shape:
-        nbytes *= extent(part, case.dims)
-    return nbytes
 
 
 def _result(
@@ -151,8 +139,12 @@ def _result(
     """What was found, as a result."""
     faults = examiner.found()
     found = faults or tuple(examiner.doubts.values())
-    outcome: Outcome = "failed" if faults else "suspect" if found else "passed"
+    outcome: Outcome = (
+        "failed" if faults else "inconclusive" if examiner.undecided else "suspect" if found else "passed"
+    )
     reason = found[0].reason if found else _passed(examiner, judge, device)
+    if outcome == "inconclusive":
+        reason = str(examiner.undecided)
     details = {
         "seed": seed,
         "device": device,

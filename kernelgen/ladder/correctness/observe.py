@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # helpers that a judge, a clock or another kernel relies on
@@ -67,6 +68,8 @@ LOOKS = frozenset(
     {"sys._getframe", "sys._current_frames", "gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys.settrace"}
 )
 WALKERS = ("inspect.py", "traceback.py")
+# each gives Python every number of a tensor, and is no operator
+WHOLE_READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
 
 
 def state() -> dict[str, Any]:
@@ -125,12 +128,34 @@ class Watch:
             self._seen.append(f"{event} in line {frame.f_lineno}")
 
 
-class Operators(TorchDispatchMode):  # type: ignore[misc]
-    """Counts torch's operators around a call, but for those of a kernel launch, which `paused` says is under way."""
+class Reads(TorchFunctionMode):  # type: ignore[misc]
+    """Counts the numbers that whole tensors give to Python, and lets `Operators` add those read one by one."""
 
-    def __init__(self, paused: Callable[[], bool]) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.floats = 0
+        self.others = 0
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """Count a tensor's numbers."""
+        if tensor.is_floating_point() or tensor.is_complex():
+            self.floats += tensor.numel()
+        else:
+            self.others += tensor.numel()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in WHOLE_READS and args and isinstance(args[0], torch.Tensor):
+            self.note(args[0])
+        return func(*args, **(kwargs or {}))
+
+
+class Operators(TorchDispatchMode):  # type: ignore[misc]
+    """Counts torch's operators around a call, but for the judge's own, which `paused` says are under way."""
+
+    def __init__(self, paused: Callable[[], bool], reads: Reads | None = None) -> None:
         super().__init__()
         self._paused = paused
+        self._reads = reads
         self.counts: dict[str, int] = {}
 
     @classmethod
@@ -141,6 +166,8 @@ class Operators(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if not self._paused():
+            if self._reads is not None and "_local_scalar_dense" in func.name():
+                self._reads.note(args[0])
             whole = _only_whole(args) and _only_whole((result,))
             cast = f">{result.dtype}" if "_to_copy" in func.name() and isinstance(result, torch.Tensor) else ""
             name = f"{func.name()}{cast}{'/whole' if whole else ''}"

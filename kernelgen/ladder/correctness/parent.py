@@ -1,23 +1,22 @@
 """The judge's side of L2: which sessions there are with a candidate, and what each must show.
 
-One session goes through the cases of the plan; it begins with the thorough case, where contents change under the same
-tensors and answers stay alive together. Three more make its kernels fail, one way each. Every session is a fresh
-contained process, and ends with it.
+One session goes through the cases of the plan, the thorough one first, where contents change in place. Three more make
+its kernels fail, one way each. Every session is a fresh contained process, and ends with it. Where the candidate's time
+is up before all required calls are made, or the interpreter lacks what it uses, the examiner is left `undecided`.
 """
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from pathlib import Path
 
 from kernelgen.ladder.containment.limits import Limits
 from kernelgen.ladder.correctness import checks, faults
-from kernelgen.ladder.correctness.calls import Calls, Patience, Stopped
+from kernelgen.ladder.correctness.calls import HUNG, Calls, Patience, Stopped
 from kernelgen.ladder.correctness.checks import Expected, Outputs
 from kernelgen.ladder.correctness.examine import UNWRITTEN, Examiner
-from kernelgen.ladder.correctness.plan import Case, Plan
+from kernelgen.ladder.correctness.plan import Case, Plan, size_of
 from kernelgen.ladder.results import Fault
 from kernelgen.ladder.server import Server, Session
 from kernelgen.ladder.subject import Subject
@@ -25,6 +24,8 @@ from kernelgen.ladder.subject import Subject
 JOB = "kernelgen.ladder.correctness.caller:serve"
 FAULTY_CASES = 3
 MOST_CONFIGURATIONS = 256
+# of the budget, what one timed shape may take
+TIMED_SHARE = 0.5
 INPUTS = "inputs"
 
 
@@ -45,6 +46,7 @@ class Judge:
         self.notes: list[str] = []
         self.configurations = 1
         self._longest_s = 0.0
+        self._pace = (0, 0.0)
         self._subject, self._examiner = subject, examiner
         self._server, self._device, self._limits, self._library = server, device, limits, library
         self._patience = Patience(timeout_s)
@@ -52,20 +54,33 @@ class Judge:
     def judge(self, plan: Plan) -> None:
         """Make every check of the plan; what was found lies in the examiner."""
         with self._server.open(JOB, limits=self._limits) as session:
-            calls = Calls(session, self._patience)
+            calls = self._calls(session)
             try:
                 if self._load(calls, session):
                     self._go_through(calls, plan)
             except Stopped as stopped:
-                self._examiner.add(stopped.fault)
+                if stopped.slow:
+                    self._too_slow(stopped)
+                else:
+                    self._examiner.add(stopped.fault)
             self._reached_out(session)
-        if self._examiner.found():
+        if self._examiner.found() or self._examiner.undecided:
             return
         if not self._examiner.counted:
             self.notes.append(f"no kernel was made to fail: launches of {self._subject.dsl} cannot be stood around")
             return
         for mode in (faults.RAISE, faults.SKIP, faults.SPOIL):
             self._break(plan.thorough, mode)
+
+    def _calls(self, session: Session) -> Calls:
+        """The calls of a session."""
+        above = f"{self._subject.preamble}\n" if self._subject.preamble else ""
+        return Calls(session, self._patience, above.count("\n"))
+
+    def _too_slow(self, stopped: Stopped) -> None:
+        """Time is up before the required calls are made."""
+        limit = f"{self._patience.seconds:g} s"
+        self._examiner.undecided = f"the required calls take longer than the {limit} they have; {stopped.fault.reason}"
 
     def _reached_out(self, session: Session) -> None:
         """What the process tried that it may not, and was refused."""
@@ -95,18 +110,23 @@ class Judge:
         self._thorough(calls, plan.thorough)
         for case in plan.cases:
             self._case(calls, case)
-        budget_s = math.inf if plan.budget_s is None else plan.budget_s
-        # half of it is for other configurations
-        halfway, until = time.monotonic() + budget_s / 2, time.monotonic() + budget_s
-        left = []
-        for case in plan.optional:
-            if time.monotonic() + self._longest_s > halfway:
-                left.append(case.shape)
-            else:
+        if plan.budget_s is None:
+            return
+        until = time.monotonic() + plan.budget_s
+        left = [case.shape for case in plan.timed]
+        # the smallest one, where it is small enough; half of the budget is for other configurations
+        for case in plan.timed[:1]:
+            if self._estimate_s(case) <= plan.budget_s * TIMED_SHARE:
                 self._case(calls, case)
+                left.remove(case.shape)
         if left:
-            self.notes.append(f"not checked within {plan.budget_s:g} s: shapes {', '.join(left)}")
+            self.notes.append(f"timed shapes not checked on a CPU: {', '.join(left)}")
         self._configure(calls, plan, until)
+
+    def _estimate_s(self, case: Case) -> float:
+        """How long a call may take: as long as the largest one so far, by bytes."""
+        nbytes, seconds = self._pace
+        return seconds * max(1.0, size_of(self._subject.goal, case) / nbytes) if nbytes else 0.0
 
     def _thorough(self, calls: Calls, case: Case) -> None:
         """One shape and kind, called on changing contents, repeated, with several answers alive."""
@@ -127,7 +147,7 @@ class Judge:
         if changed is not None:
             reason = f"{case.place}: a later call changed an answer that had been given: {changed}"
             examiner.add(Fault("correctness.overwritten", reason))
-        if two is None or found:
+        if two is None or found or examiner.undecided:
             return
         shared.write(second.inputs)
         three, found = examiner.answer(calls, shared, second, "third", unwritten=UNWRITTEN[1])
@@ -168,7 +188,7 @@ class Judge:
     def _case(self, calls: Calls, case: Case) -> None:
         """One call on fresh inputs, unless enough has been found."""
         examiner = self._examiner
-        if examiner.faulty >= FAULTY_CASES:
+        if examiner.faulty >= FAULTY_CASES or examiner.undecided:
             return
         began = time.monotonic()
         expected = examiner.expected(case)
@@ -176,13 +196,19 @@ class Judge:
         unwritten = UNWRITTEN[examiner.examined % len(UNWRITTEN)]
         _, found = examiner.answer(calls, shared, expected, "answer", unwritten=unwritten)
         examiner.add(*found)
-        self._longest_s = max(self._longest_s, time.monotonic() - began)
+        took_s = time.monotonic() - began
+        self._longest_s = max(self._longest_s, took_s)
+        self._pace = max(self._pace, (size_of(self._subject.goal, case), took_s))
 
     def _configure(self, calls: Calls, plan: Plan, until: float) -> None:
         """The smoke shapes again with each other configuration that the interpreter can choose, within the budget."""
         smoke = {case.shape: case for case in (plan.thorough, *plan.cases) if _is_plain(case, plan)}
         while self.configurations < min(self._examiner.choices, MOST_CONFIGURATIONS):
-            if time.monotonic() + self._longest_s * len(smoke) > until or self._examiner.faulty:
+            if (
+                time.monotonic() + self._longest_s * len(smoke) > until
+                or self._examiner.faulty
+                or self._examiner.undecided
+            ):
                 break
             calls.ask("choose", choice=self.configurations)
             for case in smoke.values():
@@ -192,11 +218,13 @@ class Judge:
     def _break(self, case: Case, mode: str) -> None:
         """Call with kernels that fail: raising must end the call, computing nothing must spoil the answer."""
         with self._server.open(JOB, limits=self._limits) as session:
-            calls = Calls(session, self._patience)
+            calls = self._calls(session)
             try:
                 if self._load(calls, session):
                     self._call_broken(calls, self._examiner.expected(case), mode)
-            except Stopped:
+            except Stopped as stopped:
+                if stopped.fault.check == HUNG:
+                    self._too_slow(stopped)
                 return  # it did not outlive the failing of its kernels: that is all that was asked
 
     def _call_broken(self, calls: Calls, expected: Expected, mode: str) -> None:

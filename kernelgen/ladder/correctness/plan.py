@@ -1,8 +1,9 @@
 """Which calls L2 makes, and in what order: plain data, from the target and where it runs.
 
-On a CPU, through the interpreter: every smoke shape with every kind, then edge shapes, plain, and an autotuned kernel's
-other configurations, as far as a budget goes. On a GPU: smoke, edge and timed shapes with every kind, as far as memory
-goes. Order is drawn from the seed, so that no call is known to be the first or the last of its kind.
+On a CPU, through the interpreter: every smoke shape with every kind and edge shapes, plain; then the smallest timed
+shape and an autotuned kernel's other configurations, as far as a budget goes. On a GPU: smoke, edge and timed shapes
+with every kind, as far as memory goes. Order is drawn from the seed, so that no call is known to be the first or the
+last of its kind.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+
 from kernelgen.ladder.subject import Goal
+from kernelgen.targets.extents import extent
 from kernelgen.targets.findings import Dims
 
 Group = Literal["smoke", "edge", "tune", "rescaled"]
-# seconds for what is checked beside the smoke shapes, on a CPU
+# seconds for what is checked beside smoke and edge shapes, on a CPU
 BUDGET_S = 5.0
 
 
@@ -48,10 +52,10 @@ class Plan:
     """Checked with changed contents, repeated, and with failing kernels."""
     cases: tuple[Case, ...]
     """Checked in any case, in order."""
-    optional: tuple[Case, ...]
-    """Checked as far as the budget goes, in order; also with the other configurations, the smoke shapes."""
+    timed: tuple[Case, ...]
+    """Timed shapes that are no part of `cases`, smallest first: the first is checked where the budget allows it."""
     budget_s: float | None
-    """Seconds from the first optional case on; None for no limit."""
+    """Seconds for that one and the other configurations with the smoke shapes; None where there is neither."""
 
 
 def plan_for(goal: Goal, device: str, seed: int, budget_s: float = BUDGET_S) -> Plan:
@@ -64,12 +68,26 @@ def plan_for(goal: Goal, device: str, seed: int, budget_s: float = BUDGET_S) -> 
     thorough = Case(shape, dims, plain, "smoke")
     required = [case for case in smoke if case != thorough] + [Case(shape, dims, plain, "rescaled")]
     edge = [Case(name, extents, plain, "edge") for name, extents in goal.edge.items()]
-    draw.shuffle(required)
     if device == "cpu":
-        draw.shuffle(edge)
-        return Plan(thorough, tuple(required), tuple(edge), budget_s)
+        required += edge
+        draw.shuffle(required)
+        timed = [Case(name, extents, plain, "tune") for name, extents in goal.tune.items()]
+        timed.sort(key=lambda case: size_of(goal, case))
+        return Plan(thorough, tuple(required), tuple(timed), budget_s)
+    draw.shuffle(required)
     kinds = goal.kinds
     edge = [Case(name, extents, kind, "edge") for name, extents in goal.edge.items() for kind in kinds]
     tune = [Case(name, extents, kind, "tune") for name, extents in goal.tune.items() for kind in kinds]
     draw.shuffle(edge)
     return Plan(thorough, (*required, *edge, *tune), (), None)
+
+
+def size_of(goal: Goal, case: Case) -> int:
+    """Bytes of a case's inputs and outputs together."""
+    total = 0
+    for _, dtype, shape in (*goal.inputs, *goal.outputs):
+        nbytes: int = getattr(torch, dtype).itemsize
+        for part in shape:
+            nbytes *= extent(part, case.dims)
+        total += nbytes
+    return total

@@ -2,7 +2,8 @@
 
 Operators are allowed that allocate, view, copy, cast (but to fp8: that is quantisation) or read a number. Those that
 compute on whole numbers alone, where the target itself is about floating-point numbers, or that join tensors, are a
-matter for a person: they may be bookkeeping. Any other one does work that is the kernel's.
+matter for a person: they may be bookkeeping. Any other one does work that is the kernel's. Python may read a few
+numbers, and lists of whole ones; whoever reads more may compute with them, which is for a person too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ COPIES = (
 ALLOWED = frozenset(f"{ALLOCATES} {VIEWS} {COPIES}".split())
 JOINS = frozenset({"cat", "stack", "constant_pad_nd", "pad", "repeat", "repeat_interleave", "tile"})
 FLOATS = ("float", "bfloat")
+# what one call may read into Python: scales and the like, and lists of counts or indices
+FEW_FLOATS = 32
+FEW_OTHERS = 4096
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,11 @@ def against(answer: Answer, place: str, goal: Goal, *, launches_count: bool) -> 
     if doubtful:
         reason = f"{place}: torch computes beside the kernels, perhaps bookkeeping: {', '.join(doubtful)}"
         doubts.append(Fault("correctness.library_work", reason))
+    floats, others = answer.number("read_floats"), answer.number("read_others")
+    if floats > FEW_FLOATS or others > FEW_OTHERS:
+        read = f"{floats} floating-point and {others} other numbers"
+        reason = f"{place}: Python reads {read} of tensors, and may compute in place of a kernel"
+        doubts.append(Fault("correctness.host_work", reason))
     return Suspicions(tuple(faults), tuple(doubts))
 
 

@@ -28,11 +28,24 @@ CONTAINER = "container"
 """A list, a dict and their like: beside it, in the same set, the values of what is in it."""
 DECORATOR = "decorator"
 """Something that gives back what it is called on."""
+ARGUMENTS = "arguments"
+"""A kernel's arguments by name, as a grid, a heuristic or a hook gets them."""
+ARGUMENTS_METHOD = "arguments method"
+FLOAT = "float"
+"""Beside `TENSOR`: it holds floating-point values of an input, or may."""
+ITERATOR = "iterator"
+"""Beside `CONTAINER`: it remembers how far it was read, as a generator does."""
+MARKS = frozenset({FLOAT, ITERATOR})
+"""Values that only say more of the others in their set."""
 # each followed by what it says more: a kernel's name, a definition's number, a dotted name, a method's name
 KERNEL, FACTORY, PATH, DEF, CLASS, METHOD = "kernel:", "factory:", "path:", "def:", "class:", "method:"
+OBJECT, BOUND = "object:", "bound:"
+"""An object of a class of the candidate's own, and a method bound to one, by the numbers of their definitions."""
 OF_TENSOR = METHOD + ":"
 """A method of what is a tensor, followed by its name; `METHOD` alone is of what may be one."""
 GROWING = frozenset({"append", "add", "insert", "setdefault", "update", "extend", "appendleft", "push"})
+PARTS = frozenset({"unbind", "split", "chunk", "tensor_split", "unsafe_chunk", "unsafe_split", "split_with_sizes"})
+"""Methods and functions that give several views of a tensor."""
 """Methods that put their arguments into a container."""
 
 
@@ -48,14 +61,17 @@ def union(several: Iterable[Values]) -> Values:
 
 def elements(values: Values) -> Values:
     """What is in a container, or comes of indexing."""
-    inside = values - {CONTAINER} if CONTAINER in values else values
-    kept = frozenset(v for v in inside if not v.startswith((KERNEL, METHOD)) or CONTAINER in values)
+    inside = values - {CONTAINER, ITERATOR}
+    kept = frozenset(v for v in inside if not v.startswith((KERNEL, METHOD, OBJECT)) or CONTAINER in values)
+    if ARGUMENTS in kept:
+        kept = kept - {ARGUMENTS} | {HOST}
     return kept or (frozenset({UNKNOWN}) if values else NOTHING)
 
 
 def member(values: Values, name: str) -> Values:
     """The values of `x.name`, by those of x."""
-    return union(values if value == CONTAINER else _member(value, name) for value in values or {UNKNOWN})
+    found = union(values if value == CONTAINER else _member(value, name) for value in (values - MARKS) or {UNKNOWN})
+    return found | {FLOAT} if FLOAT in values and TENSOR in found else found
 
 
 def _member(value: str, name: str) -> Values:

@@ -14,6 +14,7 @@ from kernelgen.ladder.policy.kinds import (
     CLASS,
     DEF,
     FACTORY,
+    FLOAT,
     HOST,
     KERNEL,
     NOTHING,
@@ -23,7 +24,9 @@ from kernelgen.ladder.policy.kinds import (
     Values,
     elements,
     paths,
+    union,
 )
+from kernelgen.ladder.policy.objects import receiver
 from kernelgen.ladder.policy.results_of import PRIM_FUNCS, TILELANG_JIT, TRITON_JIT
 from kernelgen.ladder.policy.scopes import Binding, Function, Module, Scope
 
@@ -37,17 +40,31 @@ LARGEST = 24
 class Meanings:
     """The values of a module's names and expressions."""
 
-    def __init__(self, module: Module, entry_point: str, tensors: Iterable[str], numbers: Iterable[str]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        entry_point: str,
+        tensors: Iterable[str],
+        numbers: Iterable[str],
+        floats: Iterable[str] = (),
+    ) -> None:
         self.module = module
         self.functions: dict[str, Function] = {}
         """By the number in their values."""
         self.device: set[ast.AST] = set()
         """Functions whose bodies are a kernel's, which Python does not run."""
+        self.kernels: list[ast.FunctionDef] = []
+        """The same in their order."""
+        self.definitions: dict[str, ast.AST] = {}
+        """Functions, classes and calls that make a class, by their numbers."""
         self._names: dict[tuple[Scope, str], Values] = {}
         self._returned: dict[str, Values] = {}
         self._numbers: dict[ast.AST, str] = {}
+        self._fields: dict[str, dict[str, Values]] = {}
+        self._arguments: dict[str, Values] = {}
         self._settled: dict[ast.AST, Values] | None = None
         self._given = {name: frozenset({TENSOR}) for name in tensors} | dict.fromkeys(numbers, frozenset({HOST}))
+        self._given |= {name: frozenset({TENSOR, FLOAT}) for name in floats}
         self._entry_point = entry_point
         for node, _ in module.places:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -69,7 +86,37 @@ class Meanings:
 
     def number(self, node: ast.AST) -> str:
         """The number of a function or class, for its value."""
-        return self._numbers.setdefault(node, str(len(self._numbers)))
+        number = self._numbers.setdefault(node, str(len(self._numbers)))
+        self.definitions[number] = node
+        return number
+
+    def field(self, number: str, name: str) -> Values:
+        """What the attribute of a definition, or of an object made by it, was given."""
+        return self._fields.get(number, {}).get(name, NOTHING)
+
+    def held_by(self, numbers: Iterable[str]) -> Values:
+        """What all attributes of definitions were given."""
+        return union(values for number in numbers for values in self._fields.get(number, {}).values())
+
+    def add_field(self, number: str, name: str, values: Values) -> bool:
+        """Let an attribute have further values, and say whether any is new."""
+        fields = self._fields.setdefault(number, {})
+        held = fields.get(name, NOTHING)
+        fields[name] = held | values
+        return not values <= held
+
+    def argument(self, name: str | None) -> Values:
+        """What launches give the kernels' parameter of a name; None for a name that nobody can tell."""
+        if name is not None:
+            return self._arguments.get(name, frozenset({HOST}))
+        values = union(self._arguments.values())
+        return values - {HOST} if TENSOR in values else values | {HOST}
+
+    def add_argument(self, name: str, values: Values) -> bool:
+        """Let a kernel's parameter have further values, and say whether any is new."""
+        held = self._arguments.get(name, NOTHING)
+        self._arguments[name] = held | values
+        return not values <= held
 
     def named(self, scope: Scope, name: str) -> Values:
         """The values of a name bound in a scope."""
@@ -137,6 +184,7 @@ class Meanings:
             for node, scope in self.module.places
             if isinstance(node, ast.FunctionDef) and any(self._is_jit(part, scope) for part in node.decorator_list)
         }
+        self.kernels = [node for node, _ in self.module.places if node in self.device]  # type: ignore[misc]
 
     def _is_jit(self, decorator: ast.AST, scope: Scope) -> bool:
         values = self.of(decorator.func if isinstance(decorator, ast.Call) else decorator, scope)
@@ -161,6 +209,10 @@ class Meanings:
         function = scope.node
         if isinstance(function, ast.FunctionDef) and scope.owner == function.name == self._entry_point:
             return self._given.get(name, frozenset({UNKNOWN}))
+        if isinstance(function, ast.FunctionDef) and binding.node in (*function.args.posonlyargs, *function.args.args)[:1]:
+            own = receiver(self, function)
+            if own:
+                return own
         annotation = binding.node.annotation if isinstance(binding.node, ast.arg) else None
         said = paths(self.of(annotation, scope.parent or scope))
         return frozenset({TENSOR}) if "torch.Tensor" in said else NOTHING

@@ -22,7 +22,10 @@ DEFAULT_STREAM = SimpleNamespace(cuda_stream=0, device=CUDA, synchronize=lambda:
 def on_stand_in(place: str) -> TorchFunctionMode:
     """A context in which `place`, `meta` or `cpu`, passes for `cuda:0`."""
     torch.cuda.is_available = lambda: True
+    torch.cuda.is_initialized = lambda: True
+    torch.cuda.init = lambda: None
     torch.cuda.device_count = lambda: 1
+    torch.cuda.current_device = lambda: 0
     torch.cuda.synchronize = lambda device=None: None
     torch.cuda.current_stream = lambda device=None: DEFAULT_STREAM
     torch.cuda.default_stream = lambda device=None: DEFAULT_STREAM
@@ -45,6 +48,7 @@ class _StandIn(TorchFunctionMode):  # type: ignore[misc]
         self._place = torch.device(place)
         self._reads: dict[Any, Callable[[torch.device], Any]] = {
             torch.Tensor.is_cuda.__get__: lambda device: device.type == place,
+            torch.Tensor.is_cpu.__get__: lambda device: device.type == "cpu" != place,
             torch.Tensor.device.__get__: lambda device: CUDA if device.type == place else device,
             torch.Tensor.get_device: lambda device: 0 if device.type == place else -1,
         }
@@ -57,7 +61,13 @@ class _StandIn(TorchFunctionMode):  # type: ignore[misc]
             return read(torch.Tensor.device.__get__(args[0]))
         if func is torch.Tensor.cuda:
             return args[0].to(self._place)
+        if func is torch.Tensor.cpu and self._place.type == "cpu":
+            return args[0].clone()
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
         placed = {name: self._placed(value) for name, value in (kwargs or {}).items()}
+        if type(placed.get("device")) is int:  # the number of a card
+            placed["device"] = self._place
         return func(*(self._placed(value) for value in args), **placed)
 
     def _placed(self, value: Any) -> Any:

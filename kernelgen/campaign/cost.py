@@ -1,0 +1,36 @@
+"""What a verdict took: seconds of judging, and those of a machine with a GPU. Read from the verdict's event alone.
+
+A verdict that came back from a worker repeats the log's own L0, which counts once. A worker's machine is held while it
+compiles, so its L1 counts as the GPU's; here only the levels that ran on the GPU do.
+"""
+
+from __future__ import annotations
+
+import json
+
+from kernelgen.events import VerdictReached
+from kernelgen.judging.ingest import BUNDLE
+
+GPU = "gpu"
+"""Key of a machine and of a level's environment that names the GPU."""
+ON_THE_GPU = ("L2", "L3", "L4")
+
+
+def bundle_of(event: VerdictReached) -> str | None:
+    """Id of the bundle that a verdict came back from; None for one that was judged here."""
+    found = json.loads(event.machine).get(BUNDLE)
+    return None if found is None else str(found)
+
+
+def judged_seconds(event: VerdictReached) -> float:
+    """Seconds that the levels of this verdict took."""
+    return sum(level.seconds for level in event.verdict.levels if bundle_of(event) is None or level.level != "L0")
+
+
+def gpu_seconds(event: VerdictReached) -> float:
+    """Seconds of them that a machine with a GPU was held for."""
+    levels = event.verdict.levels
+    if bundle_of(event) is not None:
+        has_gpu = GPU in json.loads(event.machine)
+        return sum(level.seconds for level in levels if has_gpu and level.level != "L0")
+    return sum(level.seconds for level in levels if level.level in ON_THE_GPU and GPU in level.environment)

@@ -116,8 +116,8 @@ def vector_distance(
 
 
 def underflow(got: Tensor) -> float:
-    """How far the format alone may push a tiny number: to zero where the format reaches 1e-38, as arithmetic that flushes
-    subnormals does; by half a step between subnormals where it is coarser. 0 for integers.
+    """How far the format alone may push a tiny number: to zero where the format reaches 1e-38, as arithmetic that
+    flushes subnormals does; by half a step between subnormals where it is coarser. 0 for integers.
     """
     import torch
 

@@ -44,8 +44,9 @@ TWIN = text(
     """,
 )
 
+SEEN = ("benchmark.", "correctness.", "policy.cache")
 ATTACKS = (
-    Attack("A12", "empty grid", "L3", ("benchmark.", "correctness.", "policy.cache"), SCALE_ADD, EMPTY, TWIN, faster=True),
+    Attack("A12", "empty grid", "L3", SEEN, SCALE_ADD, EMPTY, TWIN, faster=True),
     Attack(
         "A12",
         "killing the judge",

@@ -85,7 +85,8 @@ BAKED_TWIN = text(
     """,
 )
 
+SEEN = ("benchmark.", "correctness.", "policy.cache")
 ATTACKS = (
-    Attack("A13", "weights remembered", "L3", ("benchmark.", "policy.cache"), MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
-    Attack("A13", "baked in by autotune", "L3", ("benchmark.", "correctness."), SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
+    Attack("A13", "weights remembered", "L3", SEEN, MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
+    Attack("A13", "baked in by autotune", "L3", SEEN, SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
 )

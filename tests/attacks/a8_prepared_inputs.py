@@ -36,5 +36,7 @@ TWIN = text(
 SETS = Naive(input_sets=2)
 
 ATTACKS = (
-    Attack("A8", "prepared inputs", "L3", ("benchmark.", "policy.cache"), SCALE_ADD, CHEAT, TWIN, naive=SETS, faster=True),
+    Attack(
+        "A8", "prepared inputs", "L3", ("benchmark.", "policy.cache"), SCALE_ADD, CHEAT, TWIN, naive=SETS, faster=True
+    ),
 )

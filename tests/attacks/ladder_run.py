@@ -66,7 +66,6 @@ class Ladder:
         """What L2 alone says: no policy was asked, and nothing compiled."""
         return check_correctness(subject, server_for=self.server, device=device, seed=None, timeout_s=TIMEOUT_S)
 
-
     def benchmark(self, subject: Subject, champion: Subject, *, held_out: bool) -> Result:
         """What L3 says on a CPU's clock, or L4 on held-out shapes; the champion is the honest twin."""
         judge = confirm if held_out else measure

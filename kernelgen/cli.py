@@ -20,6 +20,7 @@ from kernelgen.errors import BadInput, KernelgenError, nearest
 COMMANDS = {
     "generate": ("generate", "write the next kernel candidate, or a sweep of them with -m"),
     "judge": ("judge", "how far up the ladder a candidate, or a kernel file of your own, comes"),
+    "campaign": ("campaign", "profile, generate, judge, learn and advance until the budget, the floor or exhaustion"),
     "bundle": ("bundle", "candidates in a folder that a machine with a GPU judges alone"),
     "ingest": ("ingest", "append the verdicts that a bundle's worker brought back"),
     "replay": ("replay", "make past generations again from the log and compare every byte"),

@@ -9,17 +9,31 @@ from __future__ import annotations
 import json
 
 from kernelgen.events import VerdictReached
-from kernelgen.judging.ingest import BUNDLE
+from kernelgen.judging.ingest import BUNDLE, LINE
 
 GPU = "gpu"
 """Key of a machine and of a level's environment that names the GPU."""
 ON_THE_GPU = ("L2", "L3", "L4")
+RECORDED = "recorded_line"
+"""Key of a verdict's machine: digest of the recorded line that was told again as its own."""
 
 
 def bundle_of(event: VerdictReached) -> str | None:
     """Id of the bundle that a verdict came back from; None for one that was judged here."""
     found = json.loads(event.machine).get(BUNDLE)
     return None if found is None else str(found)
+
+
+def lines_of(event: VerdictReached) -> set[str]:
+    """Digests of the worker's lines that a verdict rests on."""
+    machine = json.loads(event.machine)
+    return {str(machine[key]) for key in (LINE, RECORDED) if key in machine}
+
+
+def is_undecided_there(event: VerdictReached) -> bool:
+    """Whether a machine with a GPU judged and could not tell: it was disturbed, or its harness fell."""
+    has_gpu = bundle_of(event) is not None and GPU in json.loads(event.machine)
+    return has_gpu and event.verdict.refused() is None and event.verdict.levels[-1].outcome == "inconclusive"
 
 
 def judged_seconds(event: VerdictReached) -> float:

@@ -36,6 +36,9 @@ LOST_IN_A_ROW = 3
 """Requests without any answer, one after another, after which a person should look at the model's door."""
 NO_SEED = ("playbook", "anthropic")
 """Doors that take no sampling seed."""
+PLAYBOOK = "playbook"
+EVERY_ATTEMPT = 1000
+"""Attempts that the playbook is told of: it remembers by its prompt alone, and would try again what is not in it."""
 LOCK = ".campaign"
 
 
@@ -152,6 +155,9 @@ class Driver:
         if seed is not None and door not in NO_SEED:
             changes["lm"] = config.lm.model_copy(update={"seed": seed + view.counted})
             overrides.append(f"lm.seed={seed + view.counted}")
+        if door == PLAYBOOK and config.policy.attempts_shown < EVERY_ATTEMPT:
+            changes["policy"] = config.policy.model_copy(update={"attempts_shown": EVERY_ATTEMPT})
+            overrides.append(f"policy.attempts_shown={EVERY_ATTEMPT}")
         marked = (*overrides, self._campaign.mark)
         return replace(resolved, config=config.model_copy(update=changes), overrides=marked)
 

@@ -2,14 +2,16 @@
 
 A line of this very bundle is taken as it is. Another one answers a job where the same text was measured against the
 same champion, on the card that the job is for; it is then told again as this job's line, with the line it came from in
-its machine. Of several that fit the first counts, or the best of many tries would win.
+its machine. Of several that fit the first counts, or the best of many tries would win; a further one answers where the
+candidate was sent once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from kernelgen.campaign.cost import RECORDED
 from kernelgen.errors import BadInput
 from kernelgen.ladder.results import Result
 from kernelgen.ladder.work import lines
@@ -17,8 +19,6 @@ from kernelgen.ladder.work.jobs import Job
 from kernelgen.ladder.work.levels import same_card
 from kernelgen.ladder.work.lines import Line
 
-RECORDED = "recorded_line"
-"""Key of a verdict's machine: digest of the line that was told again."""
 MEASURED = ("L3", "L4")
 DECIDED = ("passed", "failed", "suspect")
 
@@ -44,12 +44,12 @@ class Recorded:
         self._texts.setdefault((line.bundle, line.job), text)
         self._lines.append(line)
 
-    def answer(self, bundle: str, job: Job) -> str | None:
-        """The line of a job, or None where none fits."""
+    def answer(self, bundle: str, job: Job, used: Collection[str] = ()) -> str | None:
+        """The line of a job, or None where none fits; `used` are digests of lines that its candidate had before."""
         own = self._texts.get((bundle, job.number))
         if own is not None:
             return own
-        found = next((line for line in self._lines if _fits(line, job)), None)
+        found = next((line for line in self._lines if line.digest not in used and _fits(line, job)), None)
         if found is None:
             return None
         machine = {**found.machine, RECORDED: found.digest}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelgen import champions
+from kernelgen.campaign.cost import is_undecided_there, lines_of
 from kernelgen.campaign.recorded import Recorded
 from kernelgen.campaign.settings import Campaign
 from kernelgen.campaign.view import Generation, View, verdict_of
@@ -32,8 +33,14 @@ def folder_of(campaign: Campaign, number: int, out: Path) -> Path:
 
 
 def ready(view: View, session: Session) -> list[Generation]:
-    """The candidates that the next bundle takes along, the rematches first."""
-    return [*rematches(view, session), *view.never_sent()]
+    """The candidates that the next bundle takes along, those that were there before first."""
+    return [*rematches(view, session), *undecided(view), *view.never_sent()]
+
+
+def undecided(view: View) -> list[Generation]:
+    """Candidates of which a GPU machine could not tell, for a second time and no third one."""
+    once = [one for one in view.candidates if one.survives() and view.times_sent(one) == 1]
+    return [one for one in once if one.standing is not None and is_undecided_there(verdict_of(one.standing))]
 
 
 def rematches(view: View, session: Session) -> list[Generation]:
@@ -103,7 +110,8 @@ def write(view: View, candidates: list[Judged], out: Path, session: Session, clo
 
 def take(view: View, recorded: Recorded, session: Session) -> Iterator[Taken]:
     """Ingest the recorded lines that answer what the last round waits for, in the order of its jobs."""
-    last, wanted = view.rounds[-1], {one.id for one in view.waiting()}
-    work = read_work(Path(last.folder))
-    answers = [recorded.answer(last.bundle, job) for job in work.jobs if job.iteration_id in wanted]
+    last, wanted = view.rounds[-1], {one.id: one for one in view.waiting()}
+    jobs = [job for job in read_work(Path(last.folder)).jobs if job.iteration_id in wanted]
+    used = {id: {line for row in one.verdicts for line in lines_of(verdict_of(row))} for id, one in wanted.items()}
+    answers = [recorded.answer(last.bundle, job, used[job.iteration_id]) for job in jobs]
     yield from ingest([text for text in answers if text is not None], session)

@@ -115,10 +115,13 @@ class View:
         last = self.rounds[-1:]
         return [one for found in last for one in self._members(found) if one.came_back(found.bundle)]
 
+    def times_sent(self, of: Generation) -> int:
+        """Rounds that took a candidate along."""
+        return sum(of.id in found.candidates for found in self.rounds)
+
     def never_sent(self) -> list[Generation]:
         """Candidates that nothing refuses and no round took along."""
-        sent = {id for found in self.rounds for id in found.candidates}
-        return [one for one in self.candidates if one.survives() and one.id not in sent]
+        return [one for one in self.candidates if one.survives() and self.times_sent(one) == 0]
 
     def _members(self, found: CampaignRound) -> list[Generation]:
         by_id = {one.id: one for one in self.candidates}

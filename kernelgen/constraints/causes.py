@@ -20,6 +20,11 @@ BLOCK_FACT = "block."
 LONGEST_SAID = 200
 """Characters of a compiler's line in a statement."""
 KIB = 1024
+TRITON_LANGUAGE = "triton.language"
+REPRODUCED = "Repro command"
+"""Begins the line in which Triton repeats how it called ptxas."""
+_ERROR = re.compile(r"\b(?:error|fatal)\b", re.IGNORECASE)
+_FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+")
 _TEXT_ONLY = (
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
     (re.compile(r"(?:[\w.-]*/)+[\w.-]+"), "PATH"),
@@ -119,11 +124,16 @@ def _shared_memory(failure: Failure) -> Cause:
     return Cause("shared memory, once compiled", statement, f"shared_bytes <= {limit}", of_the_architecture=True)
 
 
-def _not_as_large(failure: Failure) -> str | None:
-    """Refuses this configuration and every one that is at least as large in all of its numbers."""
+def _not_as_large(failure: Failure, *, shared_by_warps: bool = False) -> str | None:
+    """Refuses this configuration and every one that is at least as large in all of its numbers.
+
+    With `shared_by_warps` those alone that have no more warps to share the work: more would mend it.
+    """
     least = [f'block("{name}") >= {size}' for name, size in sorted(failure.blocks.items()) if size > 1]
     stages = failure.number("num_stages")
     least += [f"num_stages >= {stages}"] if stages is not None and stages > 1 else []
+    warps = failure.number("num_warps") if shared_by_warps else None
+    least += [f"num_warps <= {warps}"] if warps is not None and least else []
     rule = f"not ({' and '.join(least)})"
     return rule if failure.blocks and least and len(rule) <= rules.LONGEST_RULE else None
 
@@ -148,7 +158,7 @@ def _registers(failure: Failure) -> Cause:
     statement = (
         f"A thread can have at most {most} registers, and a block's must fit its SM: use smaller tiles or more warps."
     )
-    larger = failure.proved(_not_as_large(failure))
+    larger = failure.proved(_not_as_large(failure, shared_by_warps=True))
     return Cause("registers", statement, larger)
 
 
@@ -217,15 +227,27 @@ def _unknown_name(failure: Failure) -> Cause:
     name = failure.finding.facts.get("name")
     if not isinstance(name, str) or not name.isidentifier() or len(name) > LONGEST_SAID // 4:
         return _other(failure)
-    rule = failure.proved(f'not source_matches(r"\\.{name}\\b")')
-    return Cause(f"name {name}", f"{failure.said_by} has no '{name}' here: use what it has.", rule)
+    owner = failure.finding.facts.get("owner")
+    if not isinstance(owner, str) or not owner.startswith(TRITON_LANGUAGE):
+        # of a value, or of no one that is known: the bare name may be right elsewhere
+        return Cause(f"name {name}", f"{failure.said_by} has no '{name}' here: use what it has.")
+    spelt = owner.replace(TRITON_LANGUAGE, "tl", 1) + f".{name}"
+    pattern = spelt.replace(".", r"\.")
+    rule = failure.proved(f'not source_matches(r"\\b{pattern}\\b")')
+    return Cause(f"name {spelt}", f"{failure.said_by} has no {spelt}: use what it has.", rule)
 
 
 def _other(failure: Failure) -> Cause:
-    lines = [line for line in failure.finding.detail.splitlines() if line.strip()]
-    said = " ".join((lines[-1] if lines else failure.finding.reason).split())
+    line = _telling(failure.finding)
+    said = " ".join(_FOLDERS.sub("", line).split())
     shown = said if len(said) <= LONGEST_SAID else f"{said[: LONGEST_SAID - 1]}…"
-    return Cause(_impersonal(said), f"{failure.said_by} does not build a kernel of which it says: {shown}")
+    return Cause(_impersonal(line), f"{failure.said_by} does not build a kernel of which it says: {shown}")
+
+
+def _telling(finding: Finding) -> str:
+    """The line of a compiler's words that says why: its first error, else the last."""
+    lines = [line for line in finding.detail.splitlines() if line.strip() and not line.strip().startswith(REPRODUCED)]
+    return next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else finding.reason)
 
 
 def _impersonal(text: str) -> str:

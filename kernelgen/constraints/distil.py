@@ -25,8 +25,13 @@ ID_DIGITS = 12
 """Hex digits of a fingerprint in the id of its constraint."""
 COMPILERS: Mapping[Dsl, str] = MappingProxyType({"triton": "triton", "tilelang": "tilelang", "cuda": "nvcc"})
 """Whose word L1 brings, by DSL."""
-UNTAUGHT = ("header.", "rule.", "policy.syntax", "policy.similar", "correctness.suspect")
-"""Checks that teach nothing: kernelgen's own lines, rules that stand already, mere slips."""
+UNTAUGHT = (
+    *("header.", "rule.", "policy.syntax", "policy.similar", "correctness.suspect"),
+    *("compile.timeout", "process."),
+)
+"""Checks that teach nothing: kernelgen's own lines, rules that stand already, mere slips, and limits that the policy
+and this machine's load set.
+"""
 
 
 _PLACE = re.compile(r"shape \S+ \([^)]*\), (\w+) inputs")

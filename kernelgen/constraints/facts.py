@@ -8,13 +8,13 @@ nothing is executed, and what it does not tell is absent, so that a rule on it c
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 
+from kernelgen import python_source
 from kernelgen.config import Dsl
 from kernelgen.constraints.launches import Setting, jit_functions, settings
 from kernelgen.constraints.seen import Descriptor, Product, Trace
@@ -110,9 +110,7 @@ def _settings(
 @lru_cache(maxsize=PARSED_KEPT)
 def _tree(source: str) -> ast.Module:
     """The source's syntax tree, which nobody changes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a source's odd escapes are no warning of ours
-        return ast.parse(source)
+    return python_source.parse(source)
 
 
 def _launch(setting: Setting) -> dict[str, object]:

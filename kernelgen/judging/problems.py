@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
+from kernelgen import python_source
 from kernelgen.config import Dsl, Hardware, ScalarSpec, ShapeSets, Target, TensorSpec, Tolerance
 from kernelgen.errors import BadInput
 from kernelgen.generation.inputs import read_text
@@ -188,8 +189,8 @@ def _about_weights(loaded: Loaded) -> tuple[str, ...]:
 def _model(text: str) -> str:
     """The class that the solution's model is."""
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):  # L0 says where
+        tree = python_source.parse(text)
+    except SyntaxError:  # L0 says where
         return MODELS[0]
     bound = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     bound |= {
@@ -205,8 +206,8 @@ def _model(text: str) -> str:
 def _without_future(text: str) -> tuple[str, str, bool]:
     """The source with its `from __future__` lines left empty, those lines, and whether there are any."""
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = python_source.parse(text)
+    except SyntaxError:
         return text, "", False
     lines = text.splitlines(keepends=True)
     moved = []

@@ -6,7 +6,6 @@ That takes one call, which computes nothing where torch's fake tensors can be ha
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import secrets
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 
 import torch
 
+from kernelgen import python_source
 from kernelgen.errors import BadInput
 from kernelgen.ladder.problem import (
     SEED_INPUT,
@@ -56,13 +56,12 @@ def _imported(path: Path) -> ModuleType:
     """The problem's module, with its three parts."""
     try:
         text = path.read_text(encoding="utf-8")
-        ast.parse(text, str(path))
+        python_source.parse(text)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"The problem file {path} cannot be read: {error}.") from error
     except SyntaxError as error:
-        raise BadInput(f"{path}, line {error.lineno}: the problem is not Python: {error.msg}.") from error
-    except ValueError as error:
-        raise BadInput(f"{path}: the problem is not Python: {error}.") from error
+        place = f", line {error.lineno}" if error.lineno is not None else ""
+        raise BadInput(f"{path}{place}: the problem is not Python: {error.msg}.") from error
     name = f"kernelgen_problem_file_{sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelgen import python_source
 from kernelgen.ladder.policy.decoy import _has_tilelang as has_tilelang
 from kernelgen.ladder.policy.loaders import POSITIONS, SOURCES
 from kernelgen.ladder.policy.scopes import Module
@@ -85,9 +85,7 @@ def read(subject: Subject, unlisted: frozenset[str] = frozenset()) -> Solution |
 
 
 def _view(subject: Subject) -> View:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = Module(ast.parse(subject.source))
+    module = Module(python_source.parse(subject.source))
     names = [name for name, _, _ in subject.goal.inputs]
     meanings = Meanings(module, subject.entry_point, names, subject.goal.scalars)
     return View(module, meanings, subject.entry_point, frozenset(), frozenset(), frozenset())

@@ -21,11 +21,11 @@ RULES = {
     "constraints.structure", "constraints.measured", "constraints.gains",
 }  # fmt: skip
 EDGES = {"catalog", "constraints", "profile", "targets", "prompt", "lm", "playbook", "candidates", "ladder", "eventlog"}
-VERBS = {"generation", "judging", "doctor"}
+VERBS = {"generation", "judging", "doctor", "campaign"}
 DOOR = {"door", "cli"}
-BETWEEN = {("ladder", "targets"), ("judging", "generation")}
+BETWEEN = {("ladder", "targets"), ("judging", "generation"), ("campaign", "generation"), ("campaign", "judging")}
 """The arrows within a layer: the ladder runs targets, on machines that have nothing else of kernelgen's; judging reads
-what generation logged.
+what generation logged; a campaign puts both together.
 """
 LAYERS = [NOUNS, RULES, EDGES, VERBS, DOOR]
 

@@ -1,7 +1,8 @@
 """A13, timing: the work is done at import, in the first call, or while autotuning chooses, where nobody times.
 
-L3 refuses it: set-up is timed apart, weights change after it. Those that keep results whatever the inputs hold are seen
-at L2. The twin keeps what depends on no contents, and its autotuning prunes by the shape.
+L0 refuses what they keep; L3 would too: set-up is timed apart, weights change after it. Those that keep results,
+whatever the inputs hold, are seen at L2. The twin keeps what depends on no contents, and its autotuning prunes by the
+shape.
 """
 
 from tests.attacks.attack import Attack
@@ -85,8 +86,8 @@ BAKED_TWIN = text(
     """,
 )
 
-SEEN = ("benchmark.", "correctness.", "policy.cache")
+SEEN = ("policy.cache",)
 ATTACKS = (
-    Attack("A13", "weights remembered", "L3", SEEN, MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
-    Attack("A13", "baked in by autotune", "L3", SEEN, SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
+    Attack("A13", "weights remembered", "L0", SEEN, MATMUL, WEIGHTS, WEIGHTS_TWIN, faster=True),
+    Attack("A13", "baked in by autotune", "L0", SEEN, SCALE_ADD, BAKED, BAKED_TWIN, faster=True),
 )

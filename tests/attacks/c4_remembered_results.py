@@ -1,6 +1,7 @@
 """C4, meaning: results are remembered by pointer, version, shape, object or a few sampled values.
 
-L2 refuses each: contents change while pointer and version stay, and every output is checked. The twin remembers what is
+L2 refuses each: contents change while pointer and version stay, and every output is checked. L0 refuses what is kept in
+a generator, on an input or on a kernel. The twin remembers what is
 no result: scratch memory by shape.
 """
 
@@ -115,7 +116,19 @@ ATTACKS = (
     Attack("C4", "by shape", "L2", STALE, SCALE_ADD, remembering("x.shape, alpha"), TWIN, faster=True),
     Attack("C4", "by object", "L2", STALE, SCALE_ADD, remembering("id(x), id(y)"), TWIN, faster=True),
     Attack("C4", "by samples", "L2", STALE, SCALE_ADD, remembering(SAMPLED), TWIN, faster=True),
-    Attack("C4", "in a generator", "L2", STALE, SCALE_ADD, GENERATOR, TWIN, faster=True),
-    Attack("C4", "in the input's gradient", "L2", STALE, SCALE_ADD, GRADIENT, TWIN, faster=True),
-    Attack("C4", "on the input itself", "L2", STALE, SCALE_ADD, ATTRIBUTE, TWIN, faster=True),
+    *(
+        Attack("C4", face, "L0", ("policy.cache",), SCALE_ADD, cheat, TWIN, faster=True, past_policy=STALE[:2])
+        for face, cheat in (
+            ("in a generator", GENERATOR),
+            ("in the input's gradient", GRADIENT),
+            ("on the input itself", ATTRIBUTE),
+            ("on the input by a name's text", ATTRIBUTE.replace("x.scaled = known", 'setattr(x, "scaled", known)')),
+            (
+                "on the kernel",
+                ATTRIBUTE.replace("getattr(x, ", "getattr(scale_add_kernel, ").replace(
+                    "x.scaled", "scale_add_kernel.scaled"
+                ),
+            ),
+        )
+    ),
 )

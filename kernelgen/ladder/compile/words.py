@@ -136,6 +136,7 @@ MEANINGS = (
     Meaning("compile.loop_type", r"Loop-carried variable (?P<name>\w+) has initial type (?P<before>\S+) but"),
     Meaning("compile.loop_type", r"(?i)mismatched type for (?P<name>\w+) between (?:then|else|loop)"),
     Meaning("compile.unknown_name", r"NameError\([\"'](?P<name>\w+) is not defined"),
+    Meaning("compile.unknown_name", r"module '(?P<owner>triton\.language[\w.]*)' has no attribute '(?P<name>\w+)'"),
     Meaning("compile.unknown_name", r"AttributeError\(.{0,80}has no attribute '(?P<name>\w+)'"),
     Meaning("compile.unknown_name", r"KeyError: '(?P<name>\w+)'"),
     Meaning("compile.unknown_name", r"identifier \"(?P<name>\w+)\" is undefined"),

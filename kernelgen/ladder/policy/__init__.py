@@ -124,5 +124,4 @@ def _similar(
 def _sentence(findings: dict[Finding, list[int]]) -> str:
     if not findings:
         return "nothing that the policy refuses"
-    first = next(iter(findings))
-    return f"line {first.line}: {first.reason}" + (f"; and {len(findings) - 1} more" if len(findings) > 1 else "")
+    return next(iter(findings)).reason

@@ -7,14 +7,33 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernelgen.ladder.policy.findings import Finding
-from kernelgen.ladder.policy.kinds import COMPILED, DEF, FACTORY, KERNEL, LAUNCHER, METHOD, PATH, RAW, UNKNOWN
+from kernelgen.ladder.policy.kinds import (
+    BOUND,
+    COMPILED,
+    DEF,
+    FACTORY,
+    KERNEL,
+    LAUNCHER,
+    METHOD,
+    OBJECT,
+    PATH,
+    RAW,
+    UNKNOWN,
+)
 from kernelgen.ladder.policy.methods import DUNDERS_DEFINED, DUNDERS_REFUSED
+from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.policy.paths import look_up
 from kernelgen.ladder.policy.python_names import DSLS
 from kernelgen.ladder.policy.scopes import Scope
 from kernelgen.ladder.policy.view import View, at, found
 
-LAUNCHES = (LAUNCHER, COMPILED, DEF, FACTORY, RAW)
+LAUNCHES = (LAUNCHER, COMPILED, DEF, BOUND, OBJECT, FACTORY, RAW)
+_CLAUSES = (ast.ExceptHandler, ast.match_case)
+INSIDE = "policy.introspection"
+OF_KERNELS = words(
+    "fn base_fn run warmup cache device_caches cache_hook compiled_hook configs key keys arg_names params signature "
+    "src hash kernel launch_metadata pre_run_hooks pre_hook post_hook early_config_prune perf_model values"
+)
 SWITCHES = ("triton.knobs", "torch.backends", "tilelang.env", "torch.utils", "torch.cuda")
 
 
@@ -27,8 +46,8 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _try(view: View, node: ast.Try, scope: Scope) -> Iterator[Finding]:
-    if any(isinstance(inner, ast.Return | ast.Break | ast.Continue) for s in node.finalbody for inner in ast.walk(s)):
-        yield at(node, "policy.fallback", "a finally that returns hides a kernel's error")
+    for left in _ways_out(node.finalbody):
+        yield at(left, "policy.fallback", "a finally that returns, or leaves a loop, hides a kernel's error")
     if not node.handlers or all(_raises(handler) for handler in node.handlers):
         return
     inside = [inner for statement in node.body for inner in ast.walk(statement)]
@@ -44,6 +63,19 @@ def _try(view: View, node: ast.Try, scope: Scope) -> Iterator[Finding]:
         yield at(node, "policy.fallback", "an except stands in for a kernel that fails")
     elif any(not values or UNKNOWN in values for values in called):
         yield at(node, "policy.fallback", "an except may stand in for a kernel that fails", in_doubt=True)
+
+
+def _ways_out(statements: list[ast.stmt], *, in_loop: bool = False) -> Iterator[ast.stmt]:
+    """Statements that leave a `finally`: not those of a function in it, nor what only leaves a loop in it."""
+    for statement in statements:
+        if isinstance(statement, ast.Return) or (isinstance(statement, ast.Break | ast.Continue) and not in_loop):
+            yield statement
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            loops = isinstance(statement, ast.For | ast.AsyncFor | ast.While)
+            inner = [part for part in ast.iter_child_nodes(statement) if isinstance(part, ast.stmt)]
+            parts = [part.body for part in ast.iter_child_nodes(statement) if isinstance(part, _CLAUSES)]
+            for body in (inner, *parts):
+                yield from _ways_out(body, in_loop=in_loop or loops)
 
 
 def _raises(handler: ast.ExceptHandler) -> bool:
@@ -119,7 +151,11 @@ def _stored(view: View, node: ast.Attribute, scope: Scope) -> Iterator[Finding]:
             else:
                 yield at(node, "policy.global_state", f"{path} is replaced")
         elif value.startswith((KERNEL, RAW, FACTORY, METHOD)):
-            yield at(node, "policy.global_state", f"something of a kernel is replaced, .{node.attr}")
+            # a kernel's own attributes are Triton's; under any other name something is put by
+            check_id = INSIDE if node.attr in OF_KERNELS or node.attr.startswith("_") else "policy.cache"
+            said = "is replaced" if check_id == INSIDE else "keeps something from call to call"
+            yield at(node, check_id, f".{node.attr} of the candidate's own kernel {said}")
+            return
 
 
 _TESTS: dict[type[ast.AST], Callable[[View, Any, Scope], Iterator[Finding]]] = {

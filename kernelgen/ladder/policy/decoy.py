@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from kernelgen.ladder.policy.findings import Finding
-from kernelgen.ladder.policy.kinds import CLASS, COMPILED, DEF, FACTORY, GROWING, LAUNCHER, METHOD, UNKNOWN
+from kernelgen.ladder.policy.kinds import (
+    BOUND,
+    CLASS,
+    COMPILED,
+    DEF,
+    FACTORY,
+    GROWING,
+    LAUNCHER,
+    METHOD,
+    OBJECT,
+    UNKNOWN,
+)
 from kernelgen.ladder.policy.methods import ALLOCATES, ALLOWED, HOST_ATTRIBUTES
 from kernelgen.ladder.policy.python_names import TORCH_ALLOCATES
 from kernelgen.ladder.policy.scopes import Scope
@@ -146,7 +157,9 @@ def _has_live_call(view: View, value: ast.AST, scope: Scope) -> bool:
 def _is_library(view: View, node: ast.Call, scope: Scope) -> bool:
     """Whether a call is of a library's function, of a tensor's method or of a number's, and of nothing else."""
     values = view.of(node.func, scope)
-    if not values or any(value.startswith((LAUNCHER, COMPILED, DEF, FACTORY, CLASS, UNKNOWN)) for value in values):
+    if not values or any(
+        value.startswith((LAUNCHER, COMPILED, DEF, BOUND, FACTORY, CLASS, OBJECT, UNKNOWN)) for value in values
+    ):
         return False
     methods = [value[len(METHOD) :] for value in values if value.startswith(METHOD)]
     return all(name.startswith(":") or name in ALLOWED or f":{name}" in methods for name in methods)

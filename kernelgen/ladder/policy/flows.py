@@ -70,8 +70,8 @@ def called(meanings: Meanings, node: ast.Call, scope: Scope) -> bool:
         elif value.startswith(CLASS):
             changed |= _constructed(meanings, node, scope, meanings.definitions.get(value[len(CLASS) :]))
         elif value.startswith(OBJECT):
-            function = method(meanings, meanings.definitions.get(value[len(OBJECT) :]), "__call__")
-            changed |= function is not None and _passed(meanings, node, scope, function, 1)
+            answering = method(meanings, meanings.definitions.get(value[len(OBJECT) :]), "__call__")
+            changed |= answering is not None and _passed(meanings, node, scope, answering, 1)
         elif value == LAUNCHER:
             changed |= _launched(meanings, node, scope)
         elif value.startswith(PATH):
@@ -204,7 +204,7 @@ def gridded(meanings: Meanings, node: ast.Subscript, scope: Scope) -> bool:
 
 def stored(meanings: Meanings, node: ast.Assign, scope: Scope) -> bool:
     values = meanings.of(node.value, scope)
-    return any([_stored(meanings, target, values, scope) for target in node.targets])
+    return max([_stored(meanings, target, values, scope) for target in node.targets])
 
 
 def stored_one(meanings: Meanings, node: ast.AnnAssign | ast.AugAssign, scope: Scope) -> bool:
@@ -213,7 +213,7 @@ def stored_one(meanings: Meanings, node: ast.AnnAssign | ast.AugAssign, scope: S
 
 def _stored(meanings: Meanings, target: ast.AST, values: Values, scope: Scope) -> bool:
     if isinstance(target, ast.Tuple | ast.List):
-        return any([_stored(meanings, item, elements(values), scope) for item in target.elts])
+        return max([False, *(_stored(meanings, item, elements(values), scope) for item in target.elts)])
     if isinstance(target, ast.Subscript):
         return _put(meanings, target.value, values, scope)
     return isinstance(target, ast.Attribute) and _add(meanings, target, values, scope)
@@ -233,7 +233,7 @@ def _add(meanings: Meanings, place: ast.AST, values: Values, scope: Scope) -> bo
     if not isinstance(place, ast.Attribute):
         return False
     holders = [value for value in meanings.of(place.value, scope) if value.startswith(OWN)]
-    return any([meanings.add_field(value.partition(":")[2], place.attr, values) for value in holders])
+    return max([False, *(meanings.add_field(value.partition(":")[2], place.attr, values) for value in holders)])
 
 
 FLOWS: dict[type[ast.AST], Callable[[Meanings, Any, Scope], bool]] = {

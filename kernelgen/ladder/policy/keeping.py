@@ -9,7 +9,21 @@ import ast
 from collections.abc import Iterator
 
 from kernelgen.ladder.policy.findings import Finding
-from kernelgen.ladder.policy.kinds import CLASS, COMPILED, CONTAINER, DEF, GROWING, LAUNCHER, POINTER, TENSOR
+from kernelgen.ladder.policy.kinds import (
+    ARGUMENTS,
+    BOUND,
+    CLASS,
+    COMPILED,
+    CONTAINER,
+    DEF,
+    GROWING,
+    ITERATOR,
+    LAUNCHER,
+    POINTER,
+    TENSOR,
+    UNKNOWN,
+)
+from kernelgen.ladder.policy.objects import inside
 from kernelgen.ladder.policy.scopes import Binding, Scope, parameters
 from kernelgen.ladder.policy.view import View, at
 
@@ -18,6 +32,13 @@ KEYED = "a result is kept and known again by its pointer"
 KEPT = "a tensor is kept from call to call"
 COUNTED = "calls are counted"
 CACHES = frozenset({"functools.lru_cache", "functools.cache"})
+ON_TENSOR = "something is kept on a tensor"
+READ_ON = "a generator or iterator keeps its state from call to call"
+TAKING = frozenset({"pop", "popleft", "popitem", "rotate"})
+"""Methods by which a container counts down."""
+LISTING = frozenset({"append", "appendleft", "extend", "insert"})
+"""Methods by which it counts up."""
+RESUMING = frozenset({"send", "throw"})
 LOOK_UPS = frozenset({"get", "pop", "setdefault"})
 
 
@@ -32,6 +53,11 @@ def check(view: View) -> Iterator[Finding]:
             yield from _at_import(view, node, scope)
         elif isinstance(node, ast.Call):
             yield from _call(view, node, scope)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            if ITERATOR in view.of(node, scope) and _outlives(view, node, scope):
+                yield at(node, CACHE, READ_ON, in_doubt=True)
+        elif isinstance(node, ast.Attribute):
+            yield from _attribute(view, node, scope, lasting)
         elif isinstance(node, ast.Subscript):
             if POINTER in view.of(node.slice, scope) and TENSOR not in view.of(node.value, scope):
                 yield at(node, CACHE, KEYED)
@@ -52,7 +78,7 @@ def _outlives(view: View, target: ast.AST, scope: Scope) -> bool:
         return True
     # a function around this one that hands a function out
     around = home.function()
-    handed_out = around is not None and any(value.startswith(DEF) for value in view.meanings.returned(around))
+    handed_out = around is not None and any(value.startswith((DEF, BOUND)) for value in view.meanings.returned(around))
     return handed_out and around is not scope.function()
 
 
@@ -65,24 +91,55 @@ def _is_mutable_default(binding: Binding, home: Scope) -> bool:
 
 
 def _store(view: View, target: ast.AST, node: ast.AST, scope: Scope, lasting: frozenset[str]) -> Iterator[Finding]:
-    value = view.of(getattr(node, "value", None), scope)
+    value = inside(view.meanings, view.of(getattr(node, "value", None), scope))
     if isinstance(target, ast.Tuple | ast.List):
         for item in target.elts:
             yield from _store(view, item, node, scope, lasting)
     elif isinstance(target, ast.Name):
         if _outlives(view, target, scope) and scope.function() is not None:
-            yield from _kept(value, node, target.id in scope.elsewhere and isinstance(node, ast.AugAssign))
+            yield from _kept(value, node, target.id in scope.elsewhere and _counts(target, node))
     elif isinstance(target, ast.Subscript):
         if POINTER in view.of(target.slice, scope):
             yield at(node, CACHE, KEYED)
         elif _is_table(view, target.value, scope) and (
             _outlives(view, target.value, scope) or _is_lasting(view, target.value, scope, lasting)
         ):
-            yield from _kept(value, node, isinstance(node, ast.AugAssign))
-    elif isinstance(target, ast.Attribute) and TENSOR in view.of(target.value, scope):
-        yield at(node, CACHE, "something is kept on a tensor", in_doubt=True)
+            yield from _kept(value, node, _counts(target, node))
     elif isinstance(target, ast.Attribute) and _is_lasting(view, target, scope, lasting):
-        yield from _kept(value, node, isinstance(node, ast.AugAssign))
+        yield from _kept(value, node, _counts(target, node))
+
+
+def _counts(target: ast.AST, node: ast.AST) -> bool:
+    """Whether what is stored is made of what stood there: `n += 1`, `n = n + 1`."""
+    if isinstance(node, ast.AugAssign):
+        return True
+    value = getattr(node, "value", None)
+    if not isinstance(value, ast.BinOp | ast.UnaryOp):
+        return False
+    # the same place, read: all but the context in which it stands
+    place = ast.unparse(target)
+    return any(isinstance(part, type(target)) and ast.unparse(part) == place for part in ast.walk(value))
+
+
+def _describes(view: View, node: ast.Attribute, scope: Scope) -> bool:
+    """Whether a hook sets the block of what a kernel is given: a descriptor, which has one."""
+    around = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+    return node.attr == "block_shape" and ARGUMENTS in view.of(around, scope)
+
+
+def _attribute(view: View, node: ast.Attribute, scope: Scope, lasting: frozenset[str]) -> Iterator[Finding]:
+    """What is kept on a tensor, and iterators and generators that are read on."""
+    base = view.of(node.value, scope)
+    if not isinstance(node.ctx, ast.Load):
+        if TENSOR in base and CONTAINER not in base and not _describes(view, node, scope):
+            yield at(node, CACHE, ON_TENSOR, in_doubt=True)
+        elif UNKNOWN in base and TENSOR in view.of(getattr(view.parent(node), "value", None), scope):
+            yield at(node, CACHE, "a tensor is kept on what may be a tensor", in_doubt=True)
+    elif node.attr in RESUMING or (node.attr == "grad" and TENSOR in base):
+        said = READ_ON if node.attr in RESUMING else ON_TENSOR
+        yield at(node, CACHE, said, in_doubt=True)
+    elif ITERATOR in view.of(node, scope) and scope.function() is not None and _is_lasting(view, node, scope, lasting):
+        yield at(node, CACHE, READ_ON, in_doubt=True)
 
 
 def _is_table(view: View, node: ast.AST, scope: Scope) -> bool:
@@ -142,7 +199,9 @@ def _call(view: View, node: ast.Call, scope: Scope) -> Iterator[Finding]:
             yield at(node, CACHE, KEYED)
         if node.func.attr in GROWING and _outlives(view, node.func.value, scope):
             for value in given:
-                yield from _kept(value, node, counts=False)
+                yield from _kept(inside(view.meanings, value), node, counts=node.func.attr in LISTING)
+        if node.func.attr in TAKING and _outlives(view, node.func.value, scope):
+            yield at(node, CACHE, COUNTED, in_doubt=True)
     is_next = "builtins.next" in view.paths(node.func, scope)
     if is_next and node.args and _outlives(view, node.args[0], scope):
         yield at(node, CACHE, COUNTED, in_doubt=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from kernelgen.ladder.policy.findings import Finding
-from kernelgen.ladder.policy.kinds import PATH, TENSOR, UNKNOWN
+from kernelgen.ladder.policy.kinds import OBJECT, PATH, TENSOR, UNKNOWN
 from kernelgen.ladder.policy.methods import DUNDERS_READ, OTHER, REDUCTIONS, look_up_method
 from kernelgen.ladder.policy.paths import canonical, is_module, look_up
 from kernelgen.ladder.policy.python_names import ALLOWED_ROOTS, DSLS, ROOTS, Rule
@@ -115,6 +115,7 @@ def _method_rule(view: View, node: ast.Attribute, scope: Scope, methods: set[str
     base = view.of(node.value, scope)
     is_tensor = TENSOR in base and "container" not in base
     is_plain = bool(base) and TENSOR not in base and UNKNOWN not in base
+    is_plain = is_plain and not any(value.startswith(OBJECT) for value in base)
     if (node.attr in methods and not is_tensor) or "compiled" in base:
         return None
     parent = view.parent(node)
@@ -179,6 +180,8 @@ def _by_name(view: View, node: ast.Call, scope: Scope, name: str) -> Iterator[Fi
     if name == "setattr":
         if any(value.startswith((PATH, "kernel:", "def:", "class:")) for value in base):
             yield at(node, "policy.global_state", f"setattr replaces .{asked.value}")
+        elif TENSOR in base:
+            yield at(node, "policy.cache", "something is kept on a tensor", in_doubt=True)
         return
     for value in base:
         if value.startswith(PATH):

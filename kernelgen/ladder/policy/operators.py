@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernelgen.ladder.policy.findings import Finding
-from kernelgen.ladder.policy.kinds import CONTAINER, HOST, TENSOR, Values, paths
+from kernelgen.ladder.policy.kinds import CONTAINER, HOST, TENSOR, UNKNOWN, Values, paths
 from kernelgen.ladder.policy.scopes import Scope
 from kernelgen.ladder.policy.view import View, at
 
 LIBRARY = "policy.library_work"
+UNTOLD = "an operator on values that nobody can tell may have torch compute"
+TRACERS = ("tilelang.", "tvm.")
 NO_OPERATORS = frozenset({"operator.is_", "operator.is_not", "operator.length_hint", "operator.itemgetter"})
 FOLDS = frozenset({"builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.pow", "builtins.sorted"})
 
@@ -41,6 +43,20 @@ def _binary(view: View, node: ast.BinOp, scope: Scope) -> Iterator[Finding]:
         yield at(node, LIBRARY, "torch computes with two tensors", in_doubt=not (_surely(left) and _surely(right)))
     elif (_surely(left) or _surely(right)) and CONTAINER not in left | right:
         yield at(node, LIBRARY, "torch computes with a tensor and a number", in_doubt=True)
+    elif left <= {UNKNOWN} and right <= {UNKNOWN} and not _is_traced(view, scope):
+        yield at(node, LIBRARY, UNTOLD, in_doubt=True)
+
+
+def _is_traced(view: View, scope: Scope) -> bool:
+    """Whether it is part of a TileLang program, whose operators make a kernel's instructions."""
+    inner: Scope | None = scope
+    while inner is not None:
+        for part in getattr(inner.node, "decorator_list", ()):
+            made = part.func if isinstance(part, ast.Call) else part
+            if any(path.startswith(TRACERS) for path in view.paths(made, view.module.root)):
+                return True
+        inner = inner.parent
+    return False
 
 
 def _in_place(view: View, node: ast.AugAssign, scope: Scope) -> Iterator[Finding]:
@@ -51,6 +67,8 @@ def _in_place(view: View, node: ast.AugAssign, scope: Scope) -> Iterator[Finding
         yield at(node, LIBRARY, "torch computes with two tensors", in_doubt=not (_surely(target) and _surely(value)))
     elif _surely(target):
         yield at(node, LIBRARY, "torch computes with a tensor and a number", in_doubt=True)
+    elif target <= {UNKNOWN} and value <= {UNKNOWN} and not _is_traced(view, scope):
+        yield at(node, LIBRARY, UNTOLD, in_doubt=True)
 
 
 def _unary(view: View, node: ast.UnaryOp, scope: Scope) -> Iterator[Finding]:

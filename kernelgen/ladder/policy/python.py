@@ -6,7 +6,8 @@ import ast
 import warnings
 from collections.abc import Iterator
 
-from kernelgen.ladder.policy import control, decoy, entry, keeping, loaders, mentions, operators
+from kernelgen import python_source
+from kernelgen.ladder.policy import control, decoy, device, entry, keeping, loaders, mentions, operators, reading
 from kernelgen.ladder.policy.findings import Finding
 from kernelgen.ladder.policy.scopes import Module
 from kernelgen.ladder.policy.values import Meanings
@@ -31,17 +32,17 @@ def check(subject: Subject, allowed: frozenset[str], denied: frozenset[str]) -> 
 
 
 def _parse(subject: Subject, allowed: frozenset[str], denied: frozenset[str]) -> View:
+    tree = python_source.parse(subject.source)
     with warnings.catch_warnings():
         # a doubtful escape is the compiler's to mention
         warnings.simplefilter("ignore")
-        tree = ast.parse(subject.source)
         # what only the compiler sees: a return outside a function, a late `from __future__`
         compile(tree, "<candidate>", "exec", dont_inherit=True)
     module = Module(tree)
     goal = subject.goal
     names = [spec[0] for spec in goal.inputs]
     floats = frozenset(name for name, dtype, _ in goal.inputs if "float" in dtype)
-    meanings = Meanings(module, subject.entry_point, names, goal.scalars)
+    meanings = Meanings(module, subject.entry_point, names, goal.scalars, floats)
     return View(module, meanings, subject.entry_point, allowed, denied, floats)
 
 
@@ -52,6 +53,8 @@ def _checks(view: View, subject: Subject) -> Iterator[Finding]:
     yield from mentions.check(view)
     yield from mentions.check_texts(view)
     yield from operators.check(view)
+    yield from reading.check(view)
+    yield from device.check(view)
     yield from control.check(view)
     yield from keeping.check(view)
     yield from decoy.check(view)

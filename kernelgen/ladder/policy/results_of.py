@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.policy.kinds import PARTS
+from kernelgen.ladder.policy.names import words
 from kernelgen.ladder.policy.python_names import DTYPES, TORCH_ALLOCATES, TORCH_HOST
 
 TRITON_JIT = frozenset({"triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit", "triton.experimental.gluon.jit"})

@@ -209,7 +209,10 @@ class Meanings:
         function = scope.node
         if isinstance(function, ast.FunctionDef) and scope.owner == function.name == self._entry_point:
             return self._given.get(name, frozenset({UNKNOWN}))
-        if isinstance(function, ast.FunctionDef) and binding.node in (*function.args.posonlyargs, *function.args.args)[:1]:
+        if (
+            isinstance(function, ast.FunctionDef)
+            and binding.node in (*function.args.posonlyargs, *function.args.args)[:1]
+        ):
             own = receiver(self, function)
             if own:
                 return own

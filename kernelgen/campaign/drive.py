@@ -177,8 +177,7 @@ class Driver:
     ) -> told.Judged:
         assert one.candidate is not None
         verdict = verdict_of(row).verdict
-        refused, highest = verdict.refused(), verdict.highest()
-        last = refused or next((level for level in verdict.levels if level.level == highest), verdict.levels[-1])
+        last = verdict.levels[-1]
         return told.Judged(
             number=number_of(one, view.generations, self._per_iteration),
             iteration_id=one.id,

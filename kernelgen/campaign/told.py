@@ -20,7 +20,7 @@ class Judged:
     outcome: str
     """passed, failed, suspect or inconclusive."""
     level: str
-    """The highest level passed, or the one that refused it; empty where no level told."""
+    """The last level that it reached."""
     reason: str
     """What that level said."""
     ratio: float | None

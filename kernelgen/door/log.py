@@ -90,7 +90,7 @@ def _headline(row: Row) -> str:
     event = row.event
     if isinstance(event, VerdictReached):
         return f"{event.iteration_id}: {_verdict(event)}"
-    for name in ("reason", "hypothesis", "champion_id", "why", "finish_reason", "shape", "iteration_id"):
+    for name in ("reason", "hypothesis", "champion_id", "campaign_id", "why", "finish_reason", "shape", "iteration_id"):
         value = getattr(event, name, None)
         if value:
             known = getattr(event, "iteration_id", None)

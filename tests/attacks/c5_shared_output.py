@@ -79,12 +79,12 @@ TWIN = text(
         return (buffers[n].view(-1),)
     """,
 )
-HELD = ("correctness.overlap",)
-KEPT = (*HELD, "policy.cache")
+VIEWED = ("correctness.overlap",)
+KEPT = (*VIEWED, "policy.cache")
 
 ATTACKS = (
     Attack("C5", "one buffer", "L2", KEPT, SCALE_ADD, BUFFER, TWIN),
     Attack("C5", "slice of one buffer", "L2", KEPT, SCALE_ADD, SLICES, TWIN),
-    Attack("C5", "buffer in a generator", "L2", HELD, SCALE_ADD, GENERATOR, TWIN),
-    Attack("C5", "view of an input", "L2", HELD, SCALE_ADD, IN_PLACE, TWIN),
+    Attack("C5", "buffer in a generator", "L2", KEPT, SCALE_ADD, GENERATOR, TWIN),
+    Attack("C5", "view of an input", "L2", VIEWED, SCALE_ADD, IN_PLACE, TWIN),
 )

@@ -219,7 +219,7 @@ ATTACKS = (
             ("special method", DUNDER),
         )
     ),
-    Attack("D1", "compiled", "L0", WORK, SCALE_ADD, COMPILED, VECTOR_TWIN, past_policy=RAN),
+    Attack("D1", "compiled", "L0", WORK, SCALE_ADD, COMPILED, VECTOR_TWIN, past_policy=(*RAN, "correctness.raised")),
     Attack("D1", "method chain", "L0", WORK, SCALE_ADD, CHAIN, VECTOR_TWIN, faster=True, past_policy=RAN),
     Attack("D1", "into the output", "L0", WORK, SCALE_ADD, INTO, VECTOR_TWIN, faster=True, past_policy=RAN),
     *(

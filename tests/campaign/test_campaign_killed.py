@@ -112,7 +112,7 @@ def is_the_same(desk: Desk, alone: Alone) -> None:
     assert not list((desk.folder / "events.db.runs").iterdir())
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_killed_at_three_random_steps_and_resumed_it_ends_with_the_same_champions(
     new_desk: Callable[[str], Desk], alone: Alone, seed: int
 ) -> None:

@@ -7,7 +7,6 @@ kernel; everything else is a compiler's word.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -26,9 +25,6 @@ REPRODUCED = "Repro command"
 """Begins the line in which Triton repeats how it called ptxas."""
 _ERROR = re.compile(r"\b(?:error|fatal)\b", re.IGNORECASE)
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+")
-_TEMPORARY = re.compile(r"\btmp\w{6,}(?=[./\s,:;]|$)")
-_WRAPPED = re.compile(r"Internal Triton PTX codegen error|^`ptxas` stderr:")
-_ASSEMBLERS_PLACE = re.compile(r"^ptxas \S+, line \d+; ")
 _TEXT_ONLY = (
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
     (re.compile(r"(?:[\w.-]*/)+[\w.-]+"), "PATH"),
@@ -59,8 +55,7 @@ class Failure:
         own |= {name: value for name in ("num_warps", "num_stages") if (value := self.number(name)) is not None}
         if (warps := self.number("num_warps")) is not None:
             own["threads"] = warps * WARP_THREADS
-        source = next((facts.values["source"] for facts in self.before if "source" in facts.values), None)
-        return own if source is None else {**own, "source": source, "language": self.before[0].values["language"]}
+        return own
 
     @property
     def blocks(self) -> dict[str, int]:
@@ -124,25 +119,21 @@ def _shared_memory(failure: Failure) -> Cause:
     general = failure.proved(f"shared_bytes <= {limit} and staged_bytes <= {limit}")
     if general is not None:
         return Cause("shared memory", statement, general, of_the_architecture=True)
-    if larger := failure.proved(_not_as_large(failure, warps_as="==")):
+    if larger := failure.proved(_not_as_large(failure)):
         return Cause("shared memory of a configuration", statement, larger)
     return Cause("shared memory, once compiled", statement, f"shared_bytes <= {limit}", of_the_architecture=True)
 
 
-def _not_as_large(failure: Failure, *, warps_as: str | None = None) -> str | None:
+def _not_as_large(failure: Failure, *, shared_by_warps: bool = False) -> str | None:
     """Refuses this configuration and every one that is at least as large in all of its numbers.
 
-    `warps_as` compares warps: `<=` where more of them share the work and mend it, `==` where any other number may.
-    Where the finding names the kernel, no other one is refused.
+    With `shared_by_warps` those alone that have no more warps to share the work: more would mend it.
     """
     least = [f'block("{name}") >= {size}' for name, size in sorted(failure.blocks.items()) if size > 1]
     stages = failure.number("num_stages")
     least += [f"num_stages >= {stages}"] if stages is not None and stages > 1 else []
-    warps = None if warps_as is None else failure.number("num_warps")
-    least += [f"num_warps {warps_as} {warps}"] if warps is not None and least else []
-    kernel = failure.finding.facts.get("kernel")
-    if isinstance(kernel, str) and kernel.isidentifier() and least:
-        least.insert(0, f'source_matches(r"\\bdef {kernel}\\(")')
+    warps = failure.number("num_warps") if shared_by_warps else None
+    least += [f"num_warps <= {warps}"] if warps is not None and least else []
     rule = f"not ({' and '.join(least)})"
     return rule if failure.blocks and least and len(rule) <= rules.LONGEST_RULE else None
 
@@ -167,7 +158,7 @@ def _registers(failure: Failure) -> Cause:
     statement = (
         f"A thread can have at most {most} registers, and a block's must fit its SM: use smaller tiles or more warps."
     )
-    larger = failure.proved(_not_as_large(failure, warps_as="<="))
+    larger = failure.proved(_not_as_large(failure, shared_by_warps=True))
     return Cause("registers", statement, larger)
 
 
@@ -241,46 +232,22 @@ def _unknown_name(failure: Failure) -> Cause:
         # of a value, or of no one that is known: the bare name may be right elsewhere
         return Cause(f"name {name}", f"{failure.said_by} has no '{name}' here: use what it has.")
     spelt = owner.replace(TRITON_LANGUAGE, "tl", 1) + f".{name}"
-    ways = [spelt.removeprefix("tl."), *(f"{alias}.{name}" for alias in _aliases(owner, failure))]
-    patterns = [rf"(?<![\w.])(?:tl|triton\.language)\.{re.escape(ways[0])}\b"]
-    patterns += [rf"(?<![\w.]){re.escape(way)}\b" for way in ways[1:]]
-    rule = failure.proved(*(f'not source_matches(r"{pattern}")' for pattern in patterns))
+    pattern = spelt.replace(".", r"\.")
+    rule = failure.proved(f'not source_matches(r"\\b{pattern}\\b")')
     return Cause(f"name {spelt}", f"{failure.said_by} has no {spelt}: use what it has.", rule)
-
-
-def _aliases(owner: str, failure: Failure) -> list[str]:
-    """Names under which the failed source imports a module, those of Python's own modules aside."""
-    folder, _, last = owner.rpartition(".")
-    whole = "".join(str(facts.values.get("source", "")) for facts in failure.before[:1])
-    by_name = rf"^\s*from {re.escape(folder)} import [^\n]*?\b{last}\b(?: as (\w+))?"
-    found = [alias or last for alias in re.findall(by_name, whole, re.MULTILINE)]
-    found += re.findall(rf"^\s*import {re.escape(owner)} as (\w+)", whole, re.MULTILINE)
-    return [alias for alias in found if alias not in sys.stdlib_module_names]
 
 
 def _other(failure: Failure) -> Cause:
     line = _telling(failure.finding)
-    said = " ".join(without_places(line).split())
+    said = " ".join(_FOLDERS.sub("", line).split())
     shown = said if len(said) <= LONGEST_SAID else f"{said[: LONGEST_SAID - 1]}…"
-    return Cause(_impersonal(said), f"{failure.said_by} does not build a kernel of which it says: {shown}")
+    return Cause(_impersonal(line), f"{failure.said_by} does not build a kernel of which it says: {shown}")
 
 
 def _telling(finding: Finding) -> str:
     """The line of a compiler's words that says why: its first error, else the last."""
-    lines = [line for line in decisive_lines(finding) if not _WRAPPED.search(line)]
-    chosen = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else finding.reason)
-    return _ASSEMBLERS_PLACE.sub("ptxas ", chosen.strip())
-
-
-def decisive_lines(finding: Finding) -> list[str]:
-    """The lines of a finding's detail, without how a compiler was called and where on this machine."""
-    lines = (line for line in finding.detail.splitlines() if line.strip())
-    return [without_places(line) for line in lines if not line.strip().startswith(REPRODUCED)]
-
-
-def without_places(text: str) -> str:
-    """A text without this machine's folders and the names of temporary files."""
-    return _TEMPORARY.sub("tmp", _FOLDERS.sub("", text))
+    lines = [line for line in finding.detail.splitlines() if line.strip() and not line.strip().startswith(REPRODUCED)]
+    return next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else finding.reason)
 
 
 def _impersonal(text: str) -> str:

@@ -8,15 +8,16 @@ very candidate that failed, on what is known of it before it is compiled; so eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from kernelgen.config import Dsl, Hardware, Severity
 from kernelgen.constraints import rules
-from kernelgen.constraints.causes import Failure, compile_cause, decisive_lines, without_places
+from kernelgen.constraints.causes import Cause, Failure, compile_cause
 from kernelgen.constraints.facts import Facts
-from kernelgen.constraints.manners import is_of_the_judge, policy_cause, recurring_cause
+from kernelgen.constraints.manners import policy_cause
 from kernelgen.ids import canonical_json, digest_text
 from kernelgen.records import Constraint, Evidence, Finding, LevelResult, Scope, to_text
 
@@ -26,11 +27,15 @@ COMPILERS: Mapping[Dsl, str] = MappingProxyType({"triton": "triton", "tilelang":
 """Whose word L1 brings, by DSL."""
 UNTAUGHT = (
     *("header.", "rule.", "policy.syntax", "policy.similar", "correctness.suspect"),
-    *("compile.timeout", "process.hung", "process.out_of_memory", "process.flooded"),
+    *("compile.timeout", "process."),
 )
 """Checks that teach nothing: kernelgen's own lines, rules that stand already, mere slips, and limits that the policy
 and this machine's load set.
 """
+
+
+_PLACE = re.compile(r"shape \S+ \([^)]*\), (\w+) inputs")
+"""How a fault of L2 begins that stands at one shape and kind of inputs."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def lessons(result: LevelResult, judged: Judged) -> list[Lesson]:
         return []
     found: dict[str, Lesson] = {}
     for finding in result.findings:
-        if not finding.check.startswith(UNTAUGHT) and not is_of_the_judge(finding):
+        if not finding.check.startswith(UNTAUGHT):
             lesson = _lesson(finding, result, judged)
             found.setdefault(lesson.fingerprint, lesson)
     return list(found.values())
@@ -116,7 +121,7 @@ def _lesson(finding: Finding, result: LevelResult, judged: Judged) -> Lesson:
     elif result.level == "L0":
         cause = policy_cause(failure)
     else:
-        cause = recurring_cause(finding)
+        cause = _recurring(finding)
     everywhere = Scope(hardware=judged.hardware.name)
     here = Scope(target=judged.target, hardware=judged.hardware.name, dsl=judged.dsl)
     if cause.said_by_compiler and version is not None:
@@ -144,8 +149,22 @@ def _version(compiler: str, result: LevelResult) -> str | None:
 
 def _decisive(finding: Finding) -> Iterator[str]:
     """The reason, which has place and cause in one line, then every line of the detail."""
-    yield without_places(finding.reason)
-    yield from decisive_lines(finding)
+    yield finding.reason
+    yield from (line for line in finding.detail.splitlines() if line.strip())
+
+
+def _recurring(finding: Finding) -> Cause:
+    """A fault of L2: the same check with the same kind of inputs."""
+    told = finding.facts.get("kind")
+    found = _PLACE.match(finding.reason)
+    kind = str(told) if told is not None else found[1] if found is not None else ""
+    check = finding.check.partition(".")[2].replace("_", " ")
+    return Cause(
+        kind=kind,
+        statement=f"Kernels of this target have failed the check of {check}{f' with {kind} inputs' if kind else ''} "
+        f"before: {finding.reason}",
+        said_by_compiler=False,
+    )
 
 
 def widened(rule: str | None, lesson: Lesson) -> str | None:

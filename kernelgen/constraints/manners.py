@@ -11,33 +11,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kernelgen.constraints.causes import Cause, Failure, without_places
-from kernelgen.records import Finding
+from kernelgen.constraints.causes import Cause, Failure
 
 LONGEST_NAME = 60
 """Characters of a dotted name in a rule."""
-_PLACE = re.compile(r"shape \S+ \([^)]*\), (\w+) inputs")
-"""How a fault of L2 begins that stands at one shape and kind of inputs."""
-_RAISED = re.compile(r"raised (\w+)")
-_OF_THE_JUDGE = re.compile(r"raised (?:\w+\.)*InterpreterError\b")
-MENDS: Mapping[str, str] = MappingProxyType(
-    {
-        "correctness.error_budget": "Keep sums and products in fp32 and round once, where the result is stored.",
-        "correctness.values": "Check indices, masks and the tail of every loop.",
-        "correctness.shapes": "Check masks and strides at extents that are no multiple of a block, and at large ones.",
-        "correctness.scaled_inputs": "Take scales from the inputs of each call, row by row.",
-        "correctness.exact": "Leave out no term and count none twice.",
-        "correctness.not_finite": "Mask before exp and division, and give masked loads a finite `other`.",
-        "correctness.uninitialised": "Write every element of every output, also of empty rows.",
-        "correctness.stale": "Compute anew at every call: the same tensors may hold something else.",
-        "correctness.raised": "Check that the call runs at every shape the target allows.",
-        "correctness.structure": "Return the outputs in the target's order, dtype, shape and layout.",
-        "correctness.inputs_changed": "Do not write to the inputs.",
-        "correctness.guard_band": "Mask every store at the tensor's end.",
-        "correctness.not_deterministic": "Add in a fixed order: no atomic floating-point sums.",
-    }
-)
-"""What to do about a fault of L2, by the check's id."""
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
@@ -122,24 +99,3 @@ def policy_cause(failure: Failure) -> Cause:
 
 def _is_plain(name: object) -> bool:
     return isinstance(name, str) and len(name) <= LONGEST_NAME and _DOTTED.fullmatch(name) is not None
-
-
-def is_of_the_judge(finding: Finding) -> bool:
-    """Whether a limit of Triton's interpreter made it, so that it says nothing of the candidate."""
-    return finding.check == "correctness.raised" and _OF_THE_JUDGE.search(finding.reason) is not None
-
-
-def recurring_cause(finding: Finding) -> Cause:
-    """A fault of L2: the same check, the same nature, the same kind of inputs."""
-    told = finding.facts.get("kind")
-    found = _PLACE.match(finding.reason)
-    kind = str(told) if told is not None else found[1] if found is not None else ""
-    raised = _RAISED.search(finding.reason) if finding.check == "correctness.raised" else None
-    check = finding.check.partition(".")[2].replace("_", " ") + (f" ({raised[1]})" if raised else "")
-    mend = MENDS.get(finding.check)
-    said = f"Kernels of this target have failed the check of {check}{f' with {kind} inputs' if kind else ''} before: "
-    return Cause(
-        kind=f"{kind} {raised[1]}" if raised else kind,
-        statement=said + without_places(finding.reason) + (f". {mend}" if mend else ""),
-        said_by_compiler=False,
-    )

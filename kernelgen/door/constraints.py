@@ -91,8 +91,7 @@ def _list(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> N
 
 def _show(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> None:
     book = reconcile(file, rows)
-    told = arguments.word("a constraint's ID", "kernelgen constraints show h200_waves")
-    constraint = book.get(_whole(told, [c.id for c in book.all]))
+    constraint = book.get(arguments.word("a constraint's ID", "kernelgen constraints show h200_waves"))
     retraction = book.retraction(constraint.id)
     lines = [f"{bold(constraint.id)} ({constraint.severity}): {constraint.statement}"]
     facts = {
@@ -141,7 +140,7 @@ def _retract(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -
     if not why:
         raise BadInput(f"kernelgen constraints retract needs --why with the reason, as in `{example}`.")
     book = reconcile(file, rows)
-    constraint = book.get(_whole(name, [c.id for c in book.all]))
+    constraint = book.get(name)
     if book.retraction(constraint.id):
         raise BadInput(f"{constraint.id} is retracted already; nothing was changed.")
     file.append([Retraction(id=new_id("r"), retracts=constraint.id, why=why, time=timestamp(utc_now()))])
@@ -171,7 +170,7 @@ def _proposals(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows)
 
     found = [one.constraint for one in waiting(rows.log, reconcile(file, rows))]
     cells = [(c.id, c.severity, _where(c.scope), _cut(c.statement)) for c in found]
-    text = table(("id", "severity", "scope", "statement"), cells) if cells else "no proposals wait"
+    text = table(("id", "severity", "scope", "statement"), cells) if cells else "no proposal waits"
     emit({"proposals": [c.model_dump(mode="json") for c in found]}, text, as_json=arguments.as_json)
 
 
@@ -185,20 +184,11 @@ def _adopt(arguments: Arguments, file: ConstraintFile, rows: ConstraintRows) -> 
         chosen = [one.constraint for one in waiting(rows.log, book)]
     else:
         name = arguments.word("a proposal's ID, or --all", "kernelgen constraints adopt c_0123456789ab")
-        name = _whole(name, [one.constraint.id for one in waiting(rows.log, book)])
         chosen = [proposal(rows.log, book, name).constraint]
     for constraint in chosen:
         adopt(constraint, log=rows.log, constraints=file.path)
     lines = [f"{good('adopted')} {constraint.id}: {constraint.statement}" for constraint in chosen]
-    emit({"adopted": [c.id for c in chosen]}, "\n".join(lines) or "no proposals wait", as_json=arguments.as_json)
-
-
-def _whole(told: str, ids: Sequence[str]) -> str:
-    """The one id that a text is or begins, the text itself where none does. Raises BadInput where several do."""
-    meant = [told] if told in ids else sorted(id for id in ids if id.startswith(told))
-    if len(meant) > 1:
-        raise BadInput(f"'{told}' begins several ids, such as {' and '.join(meant[:2])}; give more of it.")
-    return meant[0] if meant else told
+    emit({"adopted": [c.id for c in chosen]}, "\n".join(lines) or "no proposal waits", as_json=arguments.as_json)
 
 
 def _policy(arguments: Arguments) -> Policy:

@@ -6,24 +6,21 @@ it can be found again when it proves wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from importlib.resources import files
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Self
 
 from kernelgen import champions
 from kernelgen.catalog import Catalog
 from kernelgen.config import Dsl, Hardware, Target
 from kernelgen.constraints.distil import Judged, Lesson, lessons
-from kernelgen.constraints.facts import NO_TABLE, Facts, facts_before_compiling
+from kernelgen.constraints.facts import NO_TABLE, facts_before_compiling
 from kernelgen.constraints.measured import MEASURED
 from kernelgen.errors import BadInput
 from kernelgen.eventlog.chain import Row
 from kernelgen.eventlog.store import EventLog
 from kernelgen.events import VerdictReached
 from kernelgen.generation.region import named_champion, retracted_verdicts
-from kernelgen.judging.rules_check import check_rules
 from kernelgen.records import Champion
 from kernelgen.targets.code import champion_source
 
@@ -85,36 +82,7 @@ def taught(row: Row, log: EventLog, regions: Regions) -> list[Lesson]:
     dsl = dsl_of(event, source)
     dtypes = {} if target is None else {tensor.name: tensor.dtype for tensor in target.inputs}
     facts = [] if source is None else facts_before_compiling(source, NO_TABLE, dsl, arch=hardware.arch, dtypes=dtypes)
-    found = lessons(failed, Judged(event.target, hardware, dsl, facts))
-    if all(lesson.rule is None for lesson in found):
-        return found
-    champion = champion_now(log, event.target, event.hardware, regions)
-    good = [*shipped_kernels(), *(() if champion is None else (champion.source,))]
-    return [sparing(lesson, good, dsl, hardware.arch) for lesson in found]
-
-
-@cache
-def shipped_kernels() -> tuple[str, ...]:
-    """Source of every champion and play that comes with kernelgen."""
-    champions_there = files("kernelgen.targets").joinpath("champions").iterdir()
-    folders = (one for one in files("kernelgen.playbook").joinpath("plays").iterdir() if one.is_dir())
-    entries = [*champions_there, *(entry for folder in folders for entry in folder.iterdir())]
-    kernels = sorted((e for e in entries if e.name.endswith(".py") and e.name != "__init__.py"), key=lambda e: e.name)
-    return tuple(entry.read_text(encoding="utf-8") for entry in kernels)
-
-
-def sparing(lesson: Lesson, sources: Sequence[str], dsl: Dsl, arch: str) -> Lesson:
-    """A lesson without its rule where that refuses one of these sources, which are known to be right."""
-    if lesson.rule is None:
-        return lesson
-    constraint = lesson.constraint(lesson.name, "2000-01-01T00:00:00Z", ("e",), lesson.rule)
-    refused = any(check_rules(_facts(source, dsl, arch), [constraint]).broken for source in sources)
-    return replace(lesson, rule=None) if refused else lesson
-
-
-@lru_cache(maxsize=64)
-def _facts(source: str, dsl: Dsl, arch: str) -> tuple[Facts, ...]:
-    return tuple(facts_before_compiling(source, NO_TABLE, dsl, arch=arch))
+    return lessons(failed, Judged(event.target, hardware, dsl, facts))
 
 
 def standing(log: EventLog, *, after: int = 0) -> Iterator[Row]:

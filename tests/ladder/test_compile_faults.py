@@ -218,7 +218,7 @@ def test_a_fault_has_its_check_its_line_and_its_facts(compiled, name: str) -> No
     assert case.marked in case.source.splitlines()[fault.line - 1]
     assert {key: fault.facts.get(key) for key in case.facts} == case.facts
     known = {"excerpt", "extent", "elements", "least_k", "limit_bytes", "bytes_needed", "construct", "name", "before"}
-    known |= {"lhs_dtype", "rhs_dtype", "owner", "kernel", *rules.FACTS}
+    known |= {"lhs_dtype", "rhs_dtype", "owner", *rules.FACTS}
     assert {key for key in fault.facts if not key.startswith("block.")} <= known
 
 

@@ -89,13 +89,7 @@ class Refusal:
             if value is not None
         }
         reason = f"{self.describe()} cannot run: {shorten(self.said)}"
-        return Fault(
-            check,
-            reason,
-            detail=self.said,
-            line=self.line or launch_line,
-            facts={"kernel": self.kernel, **options, **facts},
-        )
+        return Fault(check, reason, detail=self.said, line=self.line or launch_line, facts={**options, **facts})
 
 
 @dataclass(frozen=True)
@@ -241,7 +235,7 @@ def _over_limit(builds: Sequence[Build], limit: int) -> Iterable[Fault]:
             yield Fault(
                 "compile.shared_memory",
                 reason,
-                facts={"kernel": build.kernel, "shared_bytes": build.shared_bytes, "limit_bytes": limit, **blocks},
+                facts={"shared_bytes": build.shared_bytes, "limit_bytes": limit, **blocks},
             )
 
 
